@@ -1,0 +1,89 @@
+# NanoLLM: make, make demo, make test, make install. Knobs: CC CFLAGS SAN B PREFIX DESTDIR DEPS.
+
+VERSION = 0.1.0
+PREFIX ?= /usr/local
+CC = gcc
+CFLAGS ?= -O2 -g
+# SAN=address,undefined or SAN=thread: a sanitised build beside the plain one.
+SAN =
+comma := ,
+B ?= build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+PKGS = libcjson libzstd libpcre2-8 libutf8proc
+
+WARN = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wmissing-prototypes -Wstrict-prototypes
+ALL_CFLAGS = -std=c17 -D_GNU_SOURCE -ffp-contract=off -fno-math-errno -pthread $(WARN) $(WERROR) -Ilib -Ikernels -Icmd \
+	$(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) $(CFLAGS) $(CPPFLAGS)
+ALL_LDFLAGS = -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
+LIBS = $(shell pkg-config --libs $(PKGS)) -lm
+
+PROGRAMS = $(filter-out cli,$(patsubst cmd/%.c,%,$(wildcard cmd/*.c)))
+LIB_SRC = $(wildcard lib/*.c kernels/*.c)
+LIB_OBJ = $(LIB_SRC:%.c=$B/obj/%.o)
+UNIT = $(patsubst tests/unit/%.c,$B/tests/%,$(wildcard tests/unit/test_*.c))
+MAN = $(wildcard man/*.[1-7])
+
+all: $(PROGRAMS:%=$B/bin/%)
+
+$B/bin/%: $B/obj/cmd/%.o $B/obj/cmd/cli.o $B/libnl.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+$B/libnl.a: $(LIB_OBJ)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$B/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(ISA_$(*F)) -MMD -MP -c -o $@ $<
+
+$B/tests/%: tests/unit/%.c $B/libnl.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -Itests/unit -MMD -MP $(ALL_LDFLAGS) -o $@ $< $B/libnl.a $(shell pkg-config --libs cmocka) $(LIBS)
+
+ifeq ($(shell uname -m),x86_64)
+ISA_cpu_avx2 = -mavx2 -mfma -mf16c
+ISA_cpu_avx512 = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
+endif
+
+# Installs what is missing where that is allowed; DEPS=no turns it off.
+deps:
+	@DEPS=$(DEPS) tests/deps.sh $(PKGS)
+
+test: deps
+	@$(MAKE) --no-print-directory test-only
+
+test-only: all $(UNIT)
+	@B=$B tests/run.sh
+
+demo: deps
+	@$(MAKE) --no-print-directory all
+	@PATH="$(CURDIR)/$B/bin:$$PATH" examples/demo.sh
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(addprefix $(DESTDIR)$(PREFIX)/share/man/man,1 5 7)
+	install -m 755 $(PROGRAMS:%=$B/bin/%) $(DESTDIR)$(PREFIX)/bin
+	for page in $(MAN); do install -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}; done
+
+uninstall:
+	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%)
+	for page in $(MAN); do rm -f $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}; done
+
+check-format:
+	clang-format --dry-run -Werror cmd/*.[ch] lib/*.[ch] kernels/*.[ch] tests/unit/*.[ch]
+
+check-lint:
+	shellcheck .ci/run tests/*.sh examples/*.sh $(wildcard tests/cli/*.t tests/cli/*.sh)
+	mandoc -Tlint -Wwarning $(MAN)
+	cppcheck --quiet --error-exitcode=1 --std=c11 --inline-suppr --enable=warning,performance,portability \
+		--suppressions-list=tests/cppcheck.txt -Ilib -Ikernels -Icmd cmd lib kernels
+
+check-tidy:
+	printf '%s\n' $(wildcard cmd/*.c lib/*.c kernels/*.c) | \
+		xargs -P "$$(nproc)" -I{} clang-tidy --quiet --warnings-as-errors='*' {} -- -std=c17 -D_GNU_SOURCE -Ilib -Ikernels -Icmd
+
+clean:
+	rm -rf build build-*
+
+.PHONY: all deps test test-only demo install uninstall check-format check-lint check-tidy clean
+.SECONDARY:
+-include $(LIB_OBJ:.o=.d) $(wildcard $B/obj/cmd/*.d $B/tests/*.d)

@@ -1,0 +1,118 @@
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+volatile sig_atomic_t cli_signal;
+static const char *program_name = "nanollm";
+
+static void note_signal(int number)
+{
+    cli_signal = number;
+}
+
+void cli_start(const char *program)
+{
+    program_name = program;
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0) {
+            bool fatal = fd < 2;
+            if (open("/dev/null", fd ? O_WRONLY : O_RDONLY) != fd || fatal) { /* nothing else may get its number */
+                cli_message("standard %s is closed", fd ? "output" : "input");
+                _exit(NL_IO);
+            }
+        }
+    struct sigaction action = {.sa_handler = note_signal, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static void print_message(const char *format, va_list arguments)
+{
+    flockfile(stderr);
+    fprintf(stderr, "%s: ", program_name);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    funlockfile(stderr);
+}
+
+void cli_message(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_message(format, arguments);
+    va_end(arguments);
+}
+
+void cli_error(const struct nl_error *error)
+{
+    if (error->message[0])
+        cli_message("%s", error->message);
+}
+
+void cli_die(const struct nl_error *error)
+{
+    cli_error(error);
+    cli_exit(error->code);
+}
+
+void cli_usage(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char message[1000];
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    cli_message("%s; try '%s --help'", message, program_name);
+    exit(NL_USAGE);
+}
+
+void cli_help(const char *text)
+{
+    fputs(text, stdout);
+    cli_exit(NL_OK);
+}
+
+void cli_version(void)
+{
+    printf("%s %s\n", program_name, NL_VERSION);
+    cli_exit(NL_OK);
+}
+
+void cli_exit(int status)
+{
+    if (fclose(stdout) != 0) {
+        cli_message("cannot write: standard output: %s", strerror(errno));
+        status = NL_IO;
+    }
+    if (cli_signal) {
+        signal(cli_signal, SIG_DFL);
+        raise(cli_signal);
+    }
+    exit(status);
+}
+
+int64_t cli_integer(const char *option, const char *value, int64_t low, int64_t high)
+{
+    char *end;
+    errno = 0;
+    long long number = strtoll(value, &end, 10);
+    if (end == value || *end || errno || number < low || number > high)
+        cli_usage("%s takes a whole number from %lld to %lld, not '%s'", option, (long long)low, (long long)high, value);
+    return number;
+}
+
+double cli_number(const char *option, const char *value, double low, double high)
+{
+    char *end;
+    errno = 0;
+    double number = strtod(value, &end);
+    if (end == value || *end || isnan(number) || number < low || number > high)
+        cli_usage("%s takes a number from %g to %g, not '%s'", option, low, high, value);
+    return number;
+}

@@ -1,0 +1,107 @@
+#include "buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void nl_buf_free(struct nl_buf *buf)
+{
+    free(buf->data);
+    *buf = (struct nl_buf){0};
+}
+
+void nl_buf_clear(struct nl_buf *buf)
+{
+    buf->size = 0;
+}
+
+char *nl_buf_reserve(struct nl_buf *buf, size_t extra)
+{
+    uint64_t need;
+    if (buf->failed || !nl_add(buf->size, extra, &need) || !nl_add(need, 1, &need) || need > SIZE_MAX / 2) {
+        buf->failed = true;
+        return NULL;
+    }
+    if (need > buf->capacity) {
+        size_t capacity = buf->capacity ? buf->capacity : 64;
+        while (capacity < need)
+            capacity *= 2;
+        char *data = realloc(buf->data, capacity);
+        if (!data) {
+            buf->failed = true;
+            return NULL;
+        }
+        buf->data = data;
+        buf->capacity = capacity;
+    }
+    return buf->data + buf->size;
+}
+
+void nl_buf_add(struct nl_buf *buf, const void *bytes, size_t size)
+{
+    char *end = nl_buf_reserve(buf, size);
+    if (!end)
+        return;
+    if (size)
+        memcpy(end, bytes, size);
+    end[size] = '\0';
+    buf->size += size;
+}
+
+void nl_buf_puts(struct nl_buf *buf, const char *string)
+{
+    nl_buf_add(buf, string, strlen(string));
+}
+
+void nl_buf_putc(struct nl_buf *buf, char c)
+{
+    nl_buf_add(buf, &c, 1);
+}
+
+void nl_buf_printf(struct nl_buf *buf, const char *format, ...)
+{
+    va_list arguments, again;
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    char *end = length < 0 ? NULL : nl_buf_reserve(buf, (size_t)length);
+    if (end) {
+        vsnprintf(end, (size_t)length + 1, format, again);
+        buf->size += (size_t)length;
+    } else {
+        buf->failed = true;
+    }
+    va_end(again);
+}
+
+int nl_buf_check(const struct nl_buf *buf, const char *what, struct nl_error *error)
+{
+    return buf->failed ? nl_fail_memory(error, what) : 0;
+}
+
+void nl_ids_free(struct nl_ids *ids)
+{
+    free(ids->data);
+    *ids = (struct nl_ids){0};
+}
+
+int nl_ids_add(struct nl_ids *ids, const uint32_t *more, size_t count, struct nl_error *error)
+{
+    if (count > SIZE_MAX / sizeof *more / 4 - ids->count)
+        return nl_fail_memory(error, "ids");
+    if (ids->count + count > ids->capacity) {
+        size_t capacity = ids->capacity ? ids->capacity : 64;
+        while (capacity < ids->count + count)
+            capacity *= 2;
+        uint32_t *data = realloc(ids->data, capacity * sizeof *data);
+        if (!data)
+            return nl_fail_memory(error, "ids");
+        ids->data = data;
+        ids->capacity = capacity;
+    }
+    if (count)
+        memcpy(ids->data + ids->count, more, count * sizeof *more);
+    ids->count += count;
+    return 0;
+}

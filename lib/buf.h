@@ -1,0 +1,37 @@
+/*
+ * buf.h: a growing buffer of bytes, and of ids.
+ *
+ * Zero-initialised is empty. After a failed allocation the buffer keeps what it had, `failed` stays set, and
+ * further additions do nothing: a caller adds freely and checks once, at the end, with nl_buf_check.
+ */
+#ifndef NL_BUF_H
+#define NL_BUF_H
+
+#include "base.h"
+
+struct nl_buf {
+    char *data; /* NUL-terminated once anything was added; owned */
+    size_t size, capacity;
+    bool failed;
+};
+
+void nl_buf_free(struct nl_buf *);
+void nl_buf_clear(struct nl_buf *); /* size 0; keeps the memory */
+/* Room for `extra` more bytes and a NUL behind the present end; returns where they go, NULL when out of memory. */
+char *nl_buf_reserve(struct nl_buf *, size_t extra);
+void nl_buf_add(struct nl_buf *, const void *bytes, size_t size);
+void nl_buf_puts(struct nl_buf *, const char *string);
+void nl_buf_putc(struct nl_buf *, char c);
+void nl_buf_printf(struct nl_buf *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* 0, or -1 with *error filled when any addition ran out of memory; `what` names the buffer. */
+int nl_buf_check(const struct nl_buf *, const char *what, struct nl_error *error);
+
+struct nl_ids {
+    uint32_t *data; /* owned */
+    size_t count, capacity;
+};
+
+void nl_ids_free(struct nl_ids *);
+int nl_ids_add(struct nl_ids *, const uint32_t *ids, size_t count, struct nl_error *error);
+
+#endif
