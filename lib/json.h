@@ -2,9 +2,9 @@
  * json.h: JSON values, read and written. The only file that knows cJSON.
  *
  * A tree is owned by its root; nodes are borrowed from it. Reading is strict where cJSON is lax: the whole
- * text must be one value in valid UTF-8, a duplicate key in any object is an error, nesting is limited to 1,000, and a
- * number must be spelt as JSON spells it. Strings may hold U+0000, which stands in them as the two bytes C0 80
- * (nl_json_copy_string turns them back); everything else is UTF-8.
+ * text must be one value in valid UTF-8, a duplicate key in any object is an error, nesting is limited to
+ * 1,000, and a number must be spelt as JSON spells it. Strings may hold U+0000, which stands in them as the
+ * two bytes C0 80 (nl_json_copy_string turns them back); everything else is UTF-8.
  */
 #ifndef NL_JSON_H
 #define NL_JSON_H
@@ -13,9 +13,18 @@
 
 struct nl_json;
 
-enum nl_json_type { NL_JSON_NULL, NL_JSON_FALSE, NL_JSON_TRUE, NL_JSON_NUMBER, NL_JSON_STRING, NL_JSON_ARRAY, NL_JSON_OBJECT };
+enum nl_json_type {
+    NL_JSON_NULL,
+    NL_JSON_FALSE,
+    NL_JSON_TRUE,
+    NL_JSON_NUMBER,
+    NL_JSON_STRING,
+    NL_JSON_ARRAY,
+    NL_JSON_OBJECT
+};
 
-/* The value of `length` bytes at `text`; NULL (NL_DATA) names `name` and the byte offset of the fault. */
+/* The value of `length` bytes at `text`; NULL (NL_DATA) names `name` and the byte offset of the fault, or the
+   key that is there twice. */
 struct nl_json *nl_json_parse(const char *text, size_t length, const char *name, struct nl_error *error);
 /* The value in a file. */
 struct nl_json *nl_json_load(const char *path, struct nl_error *error);
@@ -46,8 +55,10 @@ bool nl_json_integer(const struct nl_json *, int64_t low, int64_t high, int64_t 
 int nl_json_set_string(struct nl_json *object, const char *key, const char *value, struct nl_error *error);
 int nl_json_set_number(struct nl_json *object, const char *key, double value, struct nl_error *error);
 int nl_json_set_bool(struct nl_json *object, const char *key, bool value, struct nl_error *error);
-int nl_json_set_ids(struct nl_json *object, const char *key, const uint32_t *ids, size_t count, struct nl_error *error);
-int nl_json_set_copy(struct nl_json *object, const char *key, const struct nl_json *value, struct nl_error *error);
+int nl_json_set_ids(struct nl_json *object, const char *key, const uint32_t *ids, size_t count,
+                    struct nl_error *error);
+int nl_json_set_copy(struct nl_json *object, const char *key, const struct nl_json *value,
+                     struct nl_error *error);
 void nl_json_remove(struct nl_json *object, const char *key);
 
 /* Appends the value's text on one line, without white space. */

@@ -1,0 +1,2 @@
+build-address-undefined/obj/kernels/base.o: kernels/base.c kernels/base.h
+kernels/base.h:
