@@ -1,26 +1,33 @@
 /*
  * safetensors.h: one .safetensors file.
  *
- * Format: u64 little-endian header length N (at most 100,000,000), N bytes of JSON, then the data. Each entry gives dtype,
- * shape and data_offsets [begin, end) relative to the data. The header is scanned by strict code of our own: see
- * DEVIATIONS.md for where it is stricter or laxer than the official library (safetensors 0.8).
- * Source: https://huggingface.co/docs/safetensors
+ * Format: u64 little-endian header length N (at most 100,000,000), N bytes of JSON, then the data. Each entry
+ * of the JSON object gives dtype, shape and data_offsets [begin, end) relative to the data; sorted by offset
+ * the tensors tile the data without hole or overlap. `__metadata__` maps strings to strings. Only the header
+ * is read; data pages are read when they are touched. The header is scanned by strict code of our own:
+ * DEVIATIONS.md says where it differs from the official library (safetensors 0.8). Source:
+ * https://huggingface.co/docs/safetensors
+ *
+ * Names, keys and values are C strings in UTF-8; U+0000 stands in them as the two bytes C0 80, as in json.h.
  */
 #ifndef NL_SAFETENSORS_H
 #define NL_SAFETENSORS_H
 
-#include "base.h"
+#include "faults.h"
+#include "file.h"
 
-enum { NL_MAX_RANK = 8 };
+struct nl_safetensors;
 
+/* All pointers belong to the file and live until nl_safetensors_close. */
 struct nl_tensor {
-    const char *name; /* UTF-8, owned by the file; may hold any character but NUL */
+    const char *name;
+    const struct nl_safetensors *file;
     enum nl_dtype dtype;
     unsigned rank;
-    uint64_t shape[NL_MAX_RANK]; /* slowest first; rank 0 is a scalar */
-    uint64_t elements;           /* product of the shape */
-    uint64_t begin, end;         /* bytes, relative to the start of the data */
-    const uint8_t *data;         /* in the mapping, end - begin bytes, perhaps unaligned; until nl_safetensors_close */
+    const uint64_t *shape; /* [rank], slowest first; rank 0 is a scalar; any rank */
+    uint64_t elements;     /* product of the shape */
+    uint64_t begin, end;   /* bytes, relative to the start of the data */
+    const uint8_t *data;   /* in the mapping, end - begin bytes, perhaps unaligned */
 };
 
 struct nl_metadata {
@@ -28,23 +35,31 @@ struct nl_metadata {
 };
 
 struct nl_safetensors {
-    const char *path;
+    char *path;
     const char *header; /* header_size bytes, in the mapping, not terminated */
     uint64_t header_size, data_size;
     struct nl_tensor *tensors; /* [count], by offset */
     size_t count;
-    struct nl_metadata *metadata; /* [n_metadata], in the file's order */
+    const struct nl_tensor **by_name; /* [count], sorted as strcmp does */
+    struct nl_metadata *metadata;     /* [n_metadata], in the file's order */
     size_t n_metadata;
+    /* private */
+    struct nl_map map;
+    void *blocks;
 };
 
-/* Maps and checks a file; reads nothing but the header. NULL and *error: the first fault. */
+/* Maps and checks a file; reads nothing but the header. NULL and *error: the first fault (NL_DATA), or why it
+ * cannot be read. */
 struct nl_safetensors *nl_safetensors_open(const char *path, struct nl_error *error);
-/* The same, but goes on where it can and calls `fault` for each fault it finds (path not included in the message);
-   returns the number of faults, -1 when the file cannot be read at all. */
-long nl_safetensors_check(const char *path, void (*fault)(void *context, const char *message), void *context,
-                          struct nl_error *error);
-void nl_safetensors_close(struct nl_safetensors *);
+void nl_safetensors_close(struct nl_safetensors *); /* NULL is fine */
 /* By name, O(log n); NULL when absent. */
 const struct nl_tensor *nl_safetensors_find(const struct nl_safetensors *, const char *name);
+
+/* Opens the file but reports each of its faults. 0, and the file where it has none, else NULL; -1 and *error
+   when the file cannot be read at all. */
+int nl_safetensors_check(const char *path, struct nl_faults *faults, struct nl_safetensors **file,
+                         struct nl_error *error);
+/* Appends the header's bytes as they stand, whatever they are; only the length must be possible. */
+int nl_safetensors_header(const char *path, struct nl_buf *out, struct nl_error *error);
 
 #endif
