@@ -1,9 +1,10 @@
 /*
  * modelpath.h: from what the user wrote to a model folder.
  *
- * A path is a path when it exists or begins with '/', '.' or '~'. ORG/NAME[@REVISION] is looked up in the local Hugging
- * Face cache (HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, HF_HOME/hub, XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub;
- * models--ORG--NAME/refs/REVISION holds the commit, files lie under snapshots/COMMIT). Nothing is ever downloaded.
+ * A path is a path when it exists or begins with '/', '.' or '~'. ORG/NAME[@REVISION] is looked up in the
+ * local Hugging Face cache (HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, HF_HOME/hub, XDG_CACHE_HOME/huggingface/hub,
+ * ~/.cache/huggingface/hub; models--ORG--NAME/refs/REVISION holds the commit, files lie under
+ * snapshots/COMMIT). Nothing is ever downloaded.
  */
 #ifndef NL_MODELPATH_H
 #define NL_MODELPATH_H
