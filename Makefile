@@ -40,9 +40,10 @@ $B/tests/%: tests/unit/%.c $B/libnl.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -Itests/unit -MMD -MP $(ALL_LDFLAGS) -o $@ $< $B/libnl.a $(shell pkg-config --libs cmocka) $(LIBS)
 
+ISA_cpu_portable = -O3
 ifeq ($(shell uname -m),x86_64)
-ISA_cpu_avx2 = -mavx2 -mfma -mf16c
-ISA_cpu_avx512 = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
+ISA_cpu_avx2 = -O3 -mavx2 -mfma -mf16c
+ISA_cpu_avx512 = -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
 endif
 
 # Installs what is missing where that is allowed; DEPS=no turns it off.

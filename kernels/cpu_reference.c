@@ -1,0 +1,167 @@
+/*
+ * cpu_reference.c: every operation the plain way, one element after the other, sums in double. The oracle of the fast kernels:
+ * it is never optimised. Thread 0 does everything.
+ */
+#include "cpu.h"
+
+#include <math.h>
+
+static void embed(const struct nl_cpu_job *job, unsigned thread)
+{
+    const struct nl_matrix *table = &job->op->embed.table;
+    for (uint32_t t = 0; thread == 0 && t < job->step->n_tokens; t++)
+        for (uint32_t i = 0; i < table->cols; i++)
+            nl_cpu_row(job, job->op->out, t)[i] = nl_weight(table, (size_t)job->step->ids[t] * table->cols + i);
+}
+
+static void norm(const struct nl_cpu_job *job, unsigned thread)
+{
+    const struct nl_op *op = job->op;
+    uint32_t width = job->plan->width[op->in];
+    uint32_t rows = op->norm.at_outputs ? job->step->n_outputs : job->step->n_tokens;
+    for (uint32_t r = 0; thread == 0 && r < rows; r++) {
+        uint32_t from = op->norm.at_outputs ? job->step->outputs[r] : r;
+        float *x = nl_cpu_row(job, op->in, from), *out = nl_cpu_row(job, op->out, r);
+        const float *add = op->norm.add == NL_NO_BUFFER ? NULL : nl_cpu_row(job, op->norm.add, from);
+        double sum = 0;
+        for (uint32_t i = 0; i < width; i++) {
+            float value = add ? x[i] + add[i] : x[i];
+            if (!op->norm.at_outputs)
+                x[i] = value;
+            out[i] = value;
+            sum += (double)value * value;
+        }
+        float factor = 1.0f / sqrtf((float)(sum / width) + op->norm.epsilon);
+        for (uint32_t i = 0; i < width; i++)
+            out[i] = out[i] * factor * op->norm.weight[i];
+    }
+}
+
+static float dot(const struct nl_matrix *weight, uint32_t row, const float *x)
+{
+    double sum = 0;
+    for (uint32_t k = 0; k < weight->cols; k++)
+        sum += (double)nl_weight(weight, (size_t)row * weight->cols + k) * x[k];
+    return (float)sum;
+}
+
+static void linear(const struct nl_cpu_job *job, unsigned thread)
+{
+    for (uint32_t s = 0; thread == 0 && s < job->op->linear.n_segments; s++) {
+        const struct nl_segment *segment = &job->op->linear.segment[s];
+        for (uint32_t t = 0; t < job->step->n_tokens; t++)
+            for (uint32_t r = 0; r < segment->weight.rows; r++)
+                nl_cpu_row(job, job->op->out, t)[segment->column + r] =
+                    dot(&segment->weight, r, nl_cpu_row(job, job->op->in, t)) + (segment->bias ? segment->bias[r] : 0);
+    }
+}
+
+static void rotate(float *head, const float *cosine, const float *sine, uint32_t half)
+{
+    for (uint32_t i = 0; i < half; i++) {
+        float a = head[i], b = head[i + half];
+        head[i] = a * cosine[i] - b * sine[i];
+        head[i + half] = b * cosine[i] + a * sine[i];
+    }
+}
+
+static void rope(const struct nl_cpu_job *job, unsigned thread)
+{
+    const struct nl_op *op = job->op;
+    uint32_t dim = op->attention.head_dim, heads = op->attention.n_heads, kv = op->attention.n_kv_heads;
+    uint32_t half = job->plan->ropes[op->attention.rope].dims / 2;
+    for (uint32_t t = 0; thread == 0 && t < job->step->n_tokens; t++) {
+        float *row = nl_cpu_row(job, op->in, t);
+        const float *cosine = job->rotation[op->attention.rope] + (size_t)t * 2 * half, *sine = cosine + half;
+        for (uint32_t h = 0; h < heads + kv; h++)
+            rotate(row + (size_t)h * dim, cosine, sine, half);
+        uint32_t position = job->step->positions[t];
+        float *keys = nl_cpu_block(job, job->step->tables[job->step->slots[t]][position / NL_BLOCK], op->layer);
+        for (uint32_t h = 0; h < kv; h++)
+            for (uint32_t i = 0; i < dim; i++) {
+                size_t at = ((size_t)h * NL_BLOCK + position % NL_BLOCK) * dim + i;
+                keys[at] = row[(size_t)(heads + h) * dim + i];
+                keys[nl_cpu_half(job->plan) + at] = row[(size_t)(heads + kv + h) * dim + i];
+            }
+    }
+}
+
+static void attend(const struct nl_cpu_job *job, uint32_t t, uint32_t head)
+{
+    const struct nl_op *op = job->op;
+    uint32_t dim = op->attention.head_dim, position = job->step->positions[t];
+    uint32_t kv = head / (op->attention.n_heads / op->attention.n_kv_heads);
+    uint32_t begin = nl_window_begin(position, op->attention.window);
+    const uint32_t *table = job->step->tables[job->step->slots[t]];
+    const float *q = nl_cpu_row(job, op->in, t) + (size_t)head * dim;
+    float *out = nl_cpu_row(job, op->out, t) + (size_t)head * dim;
+    double best = -INFINITY, total = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; pass == 1 && i < dim; i++)
+            out[i] = 0;
+        for (uint32_t p = begin; p <= position; p++) {
+            const float *k = nl_cpu_block(job, table[p / NL_BLOCK], op->layer) +
+                             ((size_t)kv * NL_BLOCK + p % NL_BLOCK) * dim;
+            const float *v = k + nl_cpu_half(job->plan);
+            double score = 0;
+            for (uint32_t i = 0; i < dim; i++)
+                score += (double)q[i] * k[i];
+            score = (float)score * op->attention.scale;
+            if (pass == 0) {
+                best = score > best || score != score ? score : best;
+                continue;
+            }
+            double weight = exp(score - best);
+            total += weight;
+            for (uint32_t i = 0; i < dim; i++)
+                out[i] = (float)(out[i] + weight * v[i]);
+        }
+    }
+    for (uint32_t i = 0; i < dim; i++)
+        out[i] = (float)(out[i] / total);
+}
+
+static void attention(const struct nl_cpu_job *job, unsigned thread)
+{
+    for (uint32_t t = 0; thread == 0 && t < job->step->n_tokens; t++)
+        for (uint32_t h = 0; h < job->op->attention.n_heads; h++)
+            attend(job, t, h);
+}
+
+static void gate(const struct nl_cpu_job *job, unsigned thread)
+{
+    uint32_t width = job->plan->width[job->op->out];
+    for (uint32_t t = 0; thread == 0 && t < job->step->n_tokens; t++) {
+        const float *in = nl_cpu_row(job, job->op->in, t);
+        float *out = nl_cpu_row(job, job->op->out, t);
+        for (uint32_t i = 0; i < width; i++)
+            out[i] = in[i] / (1.0f + expf(-in[i])) * in[width + i];
+    }
+}
+
+static void logits(const struct nl_cpu_job *job, unsigned thread)
+{
+    const struct nl_matrix *weight = &job->op->logits.weight;
+    for (uint32_t o = 0; thread == 0 && o < job->step->n_outputs; o++)
+        for (uint32_t r = 0; r < weight->rows; r++)
+            job->step->logits[(size_t)o * weight->rows + r] = dot(weight, r, nl_cpu_row(job, job->op->in, o));
+}
+
+static void argmax(const struct nl_cpu_job *job, unsigned thread)
+{
+    uint32_t n = job->plan->vocab_size;
+    for (uint32_t o = 0; thread == 0 && o < job->step->n_outputs; o++) {
+        const float *row = job->step->logits + (size_t)o * n;
+        uint32_t best = 0;
+        bool nan = false;
+        for (uint32_t i = 0; i < n; i++) {
+            nan = nan || row[i] != row[i];
+            if (row[i] > row[best])
+                best = i;
+        }
+        job->step->best[o] = nan ? NL_BEST_NAN : best;
+    }
+}
+
+const struct nl_cpu_kernels nl_cpu_reference = {
+    "reference", {embed, norm, linear, rope, attention, gate, logits, argmax}};

@@ -1,0 +1,139 @@
+/*
+ * ops.h: the operations of a forward pass, the plan that lists them, and the backends that run it.
+ *
+ * The model code (lib/model.c) records a plan once; a backend runs it once per step. A step is up to plan->max_tokens rows, each a
+ * token of some sequence; everything that differs between steps is in struct nl_step. Activations are float32 buffers
+ * [n_tokens][width]; weights stay as they are stored.
+ *
+ * Reductions have one fixed order for each output element, so that on one instruction set a row's results are the same bits
+ * whatever other rows share the step, however many threads work, and however the sequence was cut into steps:
+ *   products   one vector accumulator along k for each output, k ascending, then one horizontal sum;
+ *   attention  blocks of NL_BLOCK positions anchored at position 0, each by its own maximum, merged in order.
+ */
+#ifndef NL_OPS_H
+#define NL_OPS_H
+
+#include "base.h"
+
+enum {
+    NL_BLOCK = 64,       /* positions in a block of the KV cache */
+    NL_MAX_SEGMENTS = 3, /* weights that share a linear's input */
+    NL_MAX_BUFFERS = 8,
+    NL_MAX_ROPES = 2,
+};
+#define NL_NO_BUFFER UINT32_MAX
+
+/* A weight matrix, row-major, one row for each output; perhaps unaligned, in a mapped file. F32, F16 or BF16. */
+struct nl_matrix {
+    const void *data; /* [rows][cols] */
+    enum nl_dtype dtype;
+    uint32_t rows, cols;
+};
+
+enum nl_op_kind {
+    NL_OP_EMBED,     /* out[t] = table[ids[t]] */
+    NL_OP_NORM,      /* x = in[t] (+ add[t], stored back to in); out[t] = x / sqrt(mean(x^2) + epsilon) * weight */
+    NL_OP_LINEAR,    /* out[t][column of segment s + r] = weight_s[r] . in[t] (+ bias_s[r]) */
+    NL_OP_ROPE,      /* in holds q, k, v: rotates q in place; rotated k and v go into the cache */
+    NL_OP_ATTENTION, /* out[t][head] = softmax(scale * q . K) V over the row's own past in the cache */
+    NL_OP_GATE,      /* in holds gate, up: out = silu(gate) * up */
+    NL_OP_LOGITS,    /* logits[o] = weight . in[o], for the rows that the step wants */
+    NL_OP_ARGMAX,    /* best[o] = the lowest index of the largest logit; NL_BEST_NAN when any is NaN */
+    NL_OP_KINDS,
+};
+#define NL_BEST_NAN UINT32_MAX
+
+struct nl_segment {
+    struct nl_matrix weight;
+    const float *bias; /* [weight.rows] or NULL */
+    uint32_t column;   /* of the output buffer */
+};
+
+struct nl_op {
+    enum nl_op_kind kind;
+    int layer;        /* -1: before or after the layers */
+    uint32_t in, out; /* buffers */
+    union {
+        struct {
+            struct nl_matrix table; /* [vocab_size][hidden_size] */
+        } embed;
+        struct {
+            const float *weight; /* [width of in] */
+            float epsilon;
+            uint32_t add;    /* the residual branch's buffer, or NL_NO_BUFFER */
+            bool at_outputs; /* row o of out comes from row outputs[o] of in; in is not stored back */
+        } norm;
+        struct {
+            uint32_t n_segments;
+            struct nl_segment segment[NL_MAX_SEGMENTS];
+        } linear;
+        struct { /* in: [q: n_heads * head_dim][k: n_kv_heads * head_dim][v: the same] */
+            uint32_t n_heads, n_kv_heads, head_dim;
+            uint32_t rope;   /* index into plan->ropes (NL_OP_ROPE) */
+            uint32_t window; /* positions seen, the row's own included; UINT32_MAX: all (NL_OP_ATTENTION) */
+            float scale;
+        } attention;
+        struct {
+            struct nl_matrix weight; /* [vocab_size][hidden_size] */
+        } logits;
+    };
+};
+
+/* Rotary embedding: dimension i < dims/2 of a head pairs with i + dims/2; its angle is position * inv_freq[i]. */
+struct nl_rope {
+    uint32_t dims;         /* rotated, the first of a head; even */
+    const float *inv_freq; /* [dims / 2] */
+    float scale;           /* of cosine and sine */
+};
+
+struct nl_plan {
+    struct nl_op *ops; /* [n_ops] in order */
+    size_t n_ops;
+    uint32_t n_buffers, width[NL_MAX_BUFFERS]; /* of float32 activations */
+    uint32_t n_ropes;
+    struct nl_rope ropes[NL_MAX_ROPES];
+    uint32_t n_layers, n_kv_heads, head_dim; /* of the cache */
+    uint32_t vocab_size;
+    uint32_t max_tokens, max_outputs; /* of a step */
+};
+
+struct nl_step {
+    uint32_t n_tokens, n_outputs;  /* n_outputs may be 0 */
+    const uint32_t *ids;           /* [n_tokens] */
+    const uint32_t *positions;     /* [n_tokens]; a sequence's rows stand together, ascending */
+    const uint32_t *slots;         /* [n_tokens]: the row's sequence, an index into tables */
+    const uint32_t *const *tables; /* [sequences]: cache block of position p is tables[slot][p / NL_BLOCK] */
+    const uint32_t *outputs;       /* [n_outputs]: rows whose logits are wanted, ascending */
+    float *logits;                 /* [n_outputs][vocab_size], written */
+    uint32_t *best;                /* [n_outputs], written */
+};
+
+/* Bytes of one cache block: for each layer K, then V, each [n_kv_heads][NL_BLOCK][head_dim] float32. */
+uint64_t nl_plan_block_size(const struct nl_plan *);
+
+struct nl_backend;
+
+/*
+ * Opens the CPU. `isa`: "reference" (the naive oracle), "portable", "avx2", "avx512", or NULL for the best that the processor has.
+ * NL_USAGE: unknown name; NL_RESOURCE: the processor lacks it.
+ */
+struct nl_backend *nl_cpu_open(const char *isa, unsigned threads, struct nl_error *error);
+void nl_backend_close(struct nl_backend *);
+const char *nl_backend_name(const struct nl_backend *); /* "cpu avx2" */
+
+/* Takes a plan (which stays the caller's and must outlive the backend) and reserves its buffers and `n_blocks` cache blocks;
+   memory is committed as it is touched. Once for each backend. */
+int nl_backend_load(struct nl_backend *, const struct nl_plan *plan, uint64_t n_blocks, struct nl_error *error);
+/* Gives a cache block's memory back to the system. */
+void nl_backend_release_block(struct nl_backend *, uint32_t block);
+
+/* Called after each operation with the buffers as they stand, [n_buffers][n_tokens][width]; for traces and tests. */
+struct nl_observer {
+    void (*seen)(void *context, const struct nl_op *op, float *const *buffers);
+    void *context;
+};
+/* Runs one step. The caller has checked ids, positions and tables. */
+int nl_backend_run(struct nl_backend *, const struct nl_step *step, const struct nl_observer *observer,
+                   struct nl_error *error);
+
+#endif
