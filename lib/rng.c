@@ -1,0 +1,43 @@
+#include "rng.h"
+
+#include <errno.h>
+#include <sys/random.h>
+
+void nl_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
+{
+    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3], k0 = key[0], k1 = key[1];
+    for (int round = 0; round < 10; round++) {
+        uint64_t a = (uint64_t)0xD2511F53 * c0, b = (uint64_t)0xCD9E8D57 * c2;
+        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)b;
+        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)a;
+        k0 += 0x9E3779B9;
+        k1 += 0xBB67AE85;
+    }
+    out[0] = c0;
+    out[1] = c1;
+    out[2] = c2;
+    out[3] = c3;
+}
+
+double nl_uniform(uint64_t seed, uint64_t sequence, uint32_t position)
+{
+    const uint32_t counter[4] = {position, 0, (uint32_t)sequence, (uint32_t)(sequence >> 32)};
+    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    uint32_t words[4];
+    nl_philox(counter, key, words);
+    return ((double)(words[0] >> 5) * 0x1p26 + (double)(words[1] >> 6)) * 0x1p-53;
+}
+
+int nl_random_seed(uint64_t *seed, struct nl_error *error)
+{
+    ssize_t got;
+    do
+        got = getrandom(seed, sizeof *seed, 0);
+    while (got < 0 && errno == EINTR);
+    if (got != (ssize_t)sizeof *seed)
+        return nl_fail(error, NL_RESOURCE, "no random seed to be had: getrandom: %s", strerror(errno));
+    *seed >>= 11;
+    return 0;
+}
