@@ -242,13 +242,32 @@ int nl_setting_parse(struct nl_setting *setting, const struct nl_processor *proc
                    wanted(processor, range, sizeof range), text);
 }
 
+/* Whether numbers stand that deep in lists. */
+static bool depth_fits(enum nl_value kind, int depth)
+{
+    switch (kind) {
+    case NL_VALUE_NUMBER:
+    case NL_VALUE_WHOLE:
+        return depth == 0;
+    case NL_VALUE_IDS:
+        return depth <= 1;
+    case NL_VALUE_WORDS:
+        return depth == 2;
+    case NL_VALUE_BIASES:
+        return depth == 2 || depth == 3;
+    case NL_VALUE_DECAY:
+        return depth == 1;
+    }
+    return false;
+}
+
 /* A JSON value in the syntax of the option: numbers as they are, lists with ',' or, inside a list of lists, '
  * '. */
 static bool spell(const struct nl_json *value, enum nl_value kind, int depth, struct nl_buf *out)
 {
     if (nl_json_is(value, NL_JSON_NUMBER)) {
         nl_buf_printf(out, "%.17g", nl_json_number(value));
-        return true;
+        return depth_fits(kind, depth);
     }
     if (!nl_json_is(value, NL_JSON_ARRAY) || depth > 2)
         return false;
