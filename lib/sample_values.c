@@ -272,7 +272,7 @@ static bool spell(const struct nl_json *value, enum nl_value kind, int depth, st
     if (!nl_json_is(value, NL_JSON_ARRAY) || depth > 2)
         return false;
     bool pair = kind == NL_VALUE_BIASES && depth == 1; /* [[ids], bias] */
-    if (pair && nl_json_count(value) != 2)
+    if ((pair && nl_json_count(value) != 2) || (depth > 0 && !nl_json_first(value)))
         return false;
     for (const struct nl_json *item = nl_json_first(value); item; item = nl_json_next(item)) {
         if (item != nl_json_first(value))

@@ -142,8 +142,9 @@ static void processors_of_others(void **state)
     expect_row("frequency-penalty", "0.5", row, (float[]){1, 1.5f, -4.5f, 4}, 4, history);
     expect_row("frequency-penalty", "-1", row, (float[]){1, 3, 0, 4}, 4, history);
     expect_row("allowed-token-ids", "2,0,77", row, (float[]){1, -INFINITY, -3, -INFINITY}, 4, history);
-    expect_row("logit-bias", "1:-2,3:-inf,0:0.5,9 2:inf", row, (float[]){1.5f, 0, INFINITY, -INFINITY}, 4,
-               history);
+    const struct nl_history ends_in_2 = {.ids = ids, .count = 6, .n_prompt = 2};
+    expect_row("logit-bias", "1:-2,3:-inf,0:0.5,1 2:9,2 2:inf", row, (float[]){1.5f, 0, INFINITY, -INFINITY},
+               4, ends_in_2);
     /* mean 1, squares 0 1 16 9, sigma sqrt(26/4) = 2.55 */
     expect_row("top-n-sigma", "1", row, (float[]){-INFINITY, 2, -INFINITY, 4}, 4, history);
     expect_row("top-n-sigma", "0.5", row, (float[]){-INFINITY, -INFINITY, -INFINITY, 4}, 4, history);
