@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "import_parts.h"
+#include "json.h"
 
 #define BYTE_LEVEL(prefix, trim, regex)                                                                      \
     "{\"type\": \"ByteLevel\", \"add_prefix_space\": " prefix ", \"trim_offsets\": " trim                    \
@@ -364,15 +365,28 @@ static void emit_vocab(struct nl_emit *e, const struct tokenizer *t)
         nl_emit_integer(e, id);
     }
     nl_emit_close(e, '}');
+}
+
+/* Each on a line of its own. */
+static void emit_merges(struct nl_emit *e, const struct tokenizer *t)
+{
+    struct nl_buf pair = {0};
     nl_emit_key(e, "merges");
     nl_emit_open(e, '[');
     for (size_t i = 0; i < t->n_merges; i++) {
-        nl_emit_open(e, '[');
-        emit_token(e, t, t->merges[i].left);
-        emit_token(e, t, t->merges[i].right);
-        nl_emit_close(e, ']');
+        const struct nl_gguf_string *left = &t->tokens[t->merges[i].left],
+                                    *right = &t->tokens[t->merges[i].right];
+        nl_buf_clear(&pair);
+        nl_buf_putc(&pair, '[');
+        nl_json_quote(&pair, left->data, left->size);
+        nl_buf_puts(&pair, ", ");
+        nl_json_quote(&pair, right->data, right->size);
+        nl_buf_putc(&pair, ']');
+        nl_emit_raw(e, pair.failed ? "null" : pair.data);
     }
     nl_emit_close(e, ']');
+    e->out->failed = e->out->failed || pair.failed;
+    nl_buf_free(&pair);
 }
 
 static void emit_model(struct nl_emit *e, const struct tokenizer *t)
@@ -393,6 +407,7 @@ static void emit_model(struct nl_emit *e, const struct tokenizer *t)
     nl_emit_bool_member(e, "byte_fallback", t->sentencepiece);
     nl_emit_bool_member(e, "ignore_merges", t->family->ignore_merges);
     emit_vocab(e, t);
+    emit_merges(e, t);
     nl_emit_close(e, '}');
 }
 

@@ -10,13 +10,14 @@
 #define NL_SAFETENSORS_WRITE_H
 
 #include "base.h"
-#include "safetensors.h"
+
+enum { NL_ST_MAX_RANK = 4 };
 
 struct nl_st_entry {
     const char *name; /* UTF-8, unique */
     enum nl_dtype dtype;
     unsigned rank;
-    uint64_t shape[NL_MAX_RANK]; /* slowest first */
+    uint64_t shape[NL_ST_MAX_RANK]; /* slowest first */
 };
 
 struct nl_st_writer {
