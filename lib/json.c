@@ -5,13 +5,13 @@
 #include "json.h"
 
 #include <cjson/cJSON.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "file.h"
 #include "json_scan.h"
+#include "locale_c.h"
 #include "utf8.h"
 
 enum {
@@ -19,19 +19,6 @@ enum {
     MAX_FILE = 1 << 30, /* bytes; the largest tokenizer.json known has 40 million */
 };
 static const double exact_limit = 9007199254740992.0; /* 2^53: up to here a double holds every integer */
-
-/* cJSON and printf take the decimal point from the thread's locale. */
-static locale_t enter_c_locale(void)
-{
-    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    return c ? uselocale(c) : (locale_t)0;
-}
-
-static void leave_c_locale(locale_t before)
-{
-    if (before)
-        freelocale(uselocale(before));
-}
 
 static cJSON *tree_of(const struct nl_json *json)
 {
@@ -134,9 +121,9 @@ static cJSON *parse(const char *text, size_t length, const char *name, struct nl
 struct nl_json *nl_json_parse(const char *text, size_t length, const char *name, struct nl_error *error)
 {
     struct nl_buf patched = {0};
-    locale_t before = enter_c_locale();
+    locale_t before = nl_locale_enter();
     cJSON *tree = parse(text, length, name, &patched, error);
-    leave_c_locale(before);
+    nl_locale_leave(before);
     nl_buf_free(&patched);
     return json_of(tree);
 }
@@ -345,6 +332,12 @@ void nl_json_quote(struct nl_buf *out, const char *string, size_t length)
     print_string(out, string, length, false);
 }
 
+void nl_json_print_key(const struct nl_json *member, struct nl_buf *out)
+{
+    const char *key = nl_json_key(member);
+    print_string(out, key, strlen(key), true);
+}
+
 /* The shortest of the spellings that reads back as the same double; a number that JSON lacks: null. */
 static void print_number(double value, struct nl_buf *out)
 {
@@ -386,7 +379,7 @@ static void print(const cJSON *tree, struct nl_buf *out)
             if (child != tree->child)
                 nl_buf_putc(out, ',');
             if (type == NL_JSON_OBJECT) {
-                print_string(out, child->string, strlen(child->string), true);
+                nl_json_print_key(json_of(child), out);
                 nl_buf_putc(out, ':');
             }
             print(child, out);
@@ -397,7 +390,7 @@ static void print(const cJSON *tree, struct nl_buf *out)
 
 void nl_json_print(const struct nl_json *json, struct nl_buf *out)
 {
-    locale_t before = enter_c_locale();
+    locale_t before = nl_locale_enter();
     print(tree_of(json), out);
-    leave_c_locale(before);
+    nl_locale_leave(before);
 }

@@ -63,6 +63,7 @@ void nl_json_remove(struct nl_json *object, const char *key);
 
 /* Appends the value's text on one line, without white space. */
 void nl_json_print(const struct nl_json *, struct nl_buf *out);
+void nl_json_print_key(const struct nl_json *member, struct nl_buf *out); /* quoted */
 /* Appends a string of `length` UTF-8 bytes quoted and escaped, other bytes than UTF-8 as U+FFFD. */
 void nl_json_quote(struct nl_buf *out, const char *string, size_t length);
 
