@@ -112,6 +112,19 @@ ALWAYS vf half_to_float(vh half)
 #endif
 }
 
+ALWAYS vf bf16_to_float(vh half)
+{
+#if NL_LANES == 16 && defined __AVX512F__
+    return (vf)_mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)half), 16);
+#elif NL_LANES == 8 && defined __AVX2__
+    return (vf)_mm256_slli_epi32(_mm256_cvtepu16_epi32((__m128i)half), 16);
+#elif NL_LANES == 4 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    return (vf)__builtin_shufflevector((vh){0}, half, 0, 4, 1, 5, 2, 6, 3, 7);
+#else
+    return (vf)(__builtin_convertvector(half, vu) << 16);
+#endif
+}
+
 /* NL_LANES weights of a type known when the caller is compiled, widened. */
 ALWAYS vf load_weights(enum nl_dtype dtype, const uint8_t *p)
 {
@@ -119,7 +132,7 @@ ALWAYS vf load_weights(enum nl_dtype dtype, const uint8_t *p)
         return load((const float *)(const void *)p);
     vh half;
     memcpy(&half, p, sizeof half);
-    return dtype == NL_F16 ? half_to_float(half) : (vf)(__builtin_convertvector(half, vu) << 16);
+    return dtype == NL_F16 ? half_to_float(half) : bf16_to_float(half);
 }
 ALWAYS vf load_weights_part(enum nl_dtype dtype, const uint8_t *p, size_t n)
 {
