@@ -182,8 +182,9 @@ static bool join(struct nl_checkpoint *checkpoint, struct nl_faults *faults)
     for (size_t i = 0; i <= index->count; i++) {
         const char *wanted = i < index->count ? index->entries[i].tensor : NULL;
         for (; at < total && (!wanted || strcmp(all[at]->name, wanted) < 0); at++)
-            if (!faults->error && !nl_fault(faults, "tensor %s of shard %s is not in weight_map",
-                                            nl_show(shown, all[at]->name), file_name(all[at]->file->path)))
+            if (!faults->error && index->complete &&
+                !nl_fault(faults, "tensor %s of shard %s is not in weight_map", nl_show(shown, all[at]->name),
+                          file_name(all[at]->file->path)))
                 return false;
         size_t begin = at;
         while (wanted && at < total && strcmp(all[at]->name, wanted) == 0)
@@ -196,12 +197,18 @@ static bool join(struct nl_checkpoint *checkpoint, struct nl_faults *faults)
     return true;
 }
 
+/* A shard that the index names is not there. */
+static bool shard_is_missing(const struct nl_checkpoint *checkpoint, size_t i)
+{
+    struct stat status;
+    return checkpoint->shards.index && stat(checkpoint->shards.paths[i], &status) != 0 && errno == ENOENT;
+}
+
 static struct nl_safetensors *open_shard(const struct nl_checkpoint *checkpoint, size_t i,
                                          struct nl_error *error)
 {
     const char *path = checkpoint->shards.paths[i];
-    struct stat status;
-    if (checkpoint->shards.index && stat(path, &status) != 0 && errno == ENOENT) {
+    if (shard_is_missing(checkpoint, i)) {
         nl_fail(error, NL_NOT_FOUND, "shard is missing: %s (named by %s)", path,
                 checkpoint->shards.index->path);
         return NULL;
@@ -277,6 +284,11 @@ static int check_files(struct nl_checkpoint *checkpoint, struct nl_faults *fault
     for (; checkpoint->n_files < checkpoint->shards.count; checkpoint->n_files++) {
         size_t i = checkpoint->n_files;
         struct nl_error why;
+        if (shard_is_missing(checkpoint, i)) {
+            faults->path = index->path;
+            nl_fault(faults, "shard is missing: %s", index->shards[i]);
+            continue;
+        }
         if (nl_safetensors_check(checkpoint->shards.paths[i], faults, &checkpoint->files[i], &why) == 0)
             continue;
         if (!index || faults->no_memory || why.code == NL_RESOURCE)

@@ -2,27 +2,37 @@
 
 #include <stdio.h>
 
-/* The code point at s, which is UTF-8 or the pair C0 80; stray bytes count as themselves. */
-static uint32_t decode(const char *s, size_t *length)
+#include "utf8.h"
+
+/* The code point at s and its length; -1 for a byte that is not UTF-8. */
+static int32_t decode(const char *s, size_t *length)
 {
     const uint8_t *b = (const uint8_t *)s;
-    size_t more = b[0] >= 0xf0 ? 3 : b[0] >= 0xe0 ? 2 : b[0] >= 0xc0 ? 1 : 0;
-    uint32_t c = more == 3 ? b[0] & 7u : more == 2 ? b[0] & 15u : more == 1 ? b[0] & 31u : b[0];
-    for (size_t i = 1; i <= more; i++) {
-        if ((b[i] & 0xc0) != 0x80) {
-            *length = i;
-            return b[0];
-        }
-        c = c << 6 | (b[i] & 0x3f);
+    *length = 2;
+    if (b[0] == 0xc0 && b[1] == 0x80)
+        return 0;
+    size_t there = 1; /* up to the NUL, at most 4 */
+    while (there < 4 && b[there])
+        there++;
+    *length = nl_utf8_length(b, there);
+    switch (*length) {
+    case 0:
+        *length = 1;
+        return -1;
+    case 1:
+        return b[0];
+    case 2:
+        return (b[0] & 31) << 6 | (b[1] & 63);
+    case 3:
+        return (b[0] & 15) << 12 | (b[1] & 63) << 6 | (b[2] & 63);
+    default:
+        return (b[0] & 7) << 18 | (b[1] & 63) << 12 | (b[2] & 63) << 6 | (b[3] & 63);
     }
-    *length = more + 1;
-    return c;
 }
 
-/* Controls, line separators, and what changes the direction of the text around it. */
-static bool unfit(uint32_t c)
+static bool unfit(int32_t c)
 {
-    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || (c >= 0x200e && c <= 0x200f) ||
+    return (c >= 0 && c < 0x20) || (c >= 0x7f && c < 0xa0) || c == 0x61c || (c >= 0x200e && c <= 0x200f) ||
            (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
 }
 
@@ -30,23 +40,40 @@ void nl_escape(struct nl_buf *out, const char *name, size_t limit)
 {
     size_t begin = out->size;
     for (size_t at = 0, length; name[at]; at += length) {
-        uint32_t c = decode(name + at, &length);
-        char escaped[8];
-        const char *piece = name + at;
-        size_t size = length;
-        if (unfit(c)) {
-            size = (size_t)snprintf(escaped, sizeof escaped, "\\u%04x", c & 0xffff);
-            piece = escaped;
-        } else if (c == '\\') {
-            size = 2;
-            piece = "\\\\";
-        }
+        int32_t c = decode(name + at, &length);
+        char escaped[16] = "\\\\";
+        if (c < 0)
+            snprintf(escaped, sizeof escaped, "\\x%02x", (unsigned)(unsigned char)name[at]);
+        else if (unfit(c))
+            snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned)c);
+        else if (c != '\\')
+            escaped[0] = '\0';
+        const char *piece = escaped[0] ? escaped : name + at;
+        size_t size = escaped[0] ? strlen(escaped) : length;
         if (limit && out->size - begin + size > limit) {
             nl_buf_puts(out, "...");
             return;
         }
         nl_buf_add(out, piece, size);
     }
+}
+
+void nl_escape_json(struct nl_buf *out, const char *name)
+{
+    nl_buf_putc(out, '"');
+    for (size_t at = 0, length; name[at]; at += length) {
+        int32_t c = decode(name + at, &length);
+        if (c < 0)
+            nl_buf_puts(out, "\xef\xbf\xbd");
+        else if (unfit(c))
+            nl_buf_printf(out, "\\u%04x", (unsigned)c);
+        else {
+            if (c == '"' || c == '\\')
+                nl_buf_putc(out, '\\');
+            nl_buf_add(out, name + at, length);
+        }
+    }
+    nl_buf_putc(out, '"');
 }
 
 const char *nl_show(char shown[NL_SHOWN], const char *name)

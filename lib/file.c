@@ -93,7 +93,8 @@ int nl_file_read(const char *path, size_t limit, struct nl_buf *out, struct nl_e
 char *nl_path_join(const char *folder, const char *name, struct nl_error *error)
 {
     struct nl_buf path = {0};
-    nl_buf_printf(&path, "%s/%s", folder, name);
+    size_t length = strlen(folder);
+    nl_buf_printf(&path, "%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/", name);
     if (nl_buf_check(&path, "path", error) != 0) {
         nl_buf_free(&path);
         return NULL;

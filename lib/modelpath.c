@@ -111,11 +111,12 @@ static void add_repository_folder(struct nl_buf *out, const char *name)
 
 static int missing(const struct repository *repository, const char *where, struct nl_error *error)
 {
-    return nl_fail(error, NL_NOT_FOUND,
-                   "model is not in the local cache: %s%s%s in %s; to fetch it: hf download %s%s%s",
-                   repository->name, repository->given ? "@" : "",
-                   repository->given ? repository->revision : "", where, repository->name,
-                   repository->given ? " --revision " : "", repository->given ? repository->revision : "");
+    return nl_fail(
+        error, NL_NOT_FOUND,
+        "no such folder, nor a model in the local cache: %s%s%s in %s; to fetch it: hf download %s%s%s",
+        repository->name, repository->given ? "@" : "", repository->given ? repository->revision : "", where,
+        repository->name, repository->given ? " --revision " : "",
+        repository->given ? repository->revision : "");
 }
 
 /* 40 hexadecimal digits: a commit needs no ref. */

@@ -43,6 +43,7 @@ struct nl_safetensors {
     const struct nl_tensor **by_name; /* [count], sorted as strcmp does */
     struct nl_metadata *metadata;     /* [n_metadata], in the file's order */
     size_t n_metadata;
+    bool has_metadata; /* __metadata__ is there, perhaps empty */
     /* private */
     struct nl_map map;
     void *blocks;

@@ -113,6 +113,7 @@ static bool scan_metadata(struct header *header)
         return skip(header);
     if (!nl_scan_take(&header->scan, '{'))
         return nl_fault(header->faults, "not an object of strings: __metadata__") && skip(header);
+    file->has_metadata = true;
     while ((more = nl_scan_next(&header->scan, '}', &first)) > 0) {
         if (!read_key(header))
             return false;
@@ -308,7 +309,7 @@ static bool scan_tensor(struct header *header)
 
 static bool scan_all(struct header *header)
 {
-    bool first = true, has_metadata = false;
+    bool first = true, seen = false;
     int more;
     if (!nl_scan_take(&header->scan, '{')) {
         nl_fault(header->faults, "header does not begin with '{': byte %zu", 8 + header->scan.at);
@@ -322,9 +323,9 @@ static bool scan_all(struct header *header)
                 return false;
             continue;
         }
-        if (has_metadata && !nl_fault(header->faults, "given twice: __metadata__"))
+        if (seen && !nl_fault(header->faults, "given twice: __metadata__"))
             return false;
-        has_metadata = true;
+        seen = true;
         if (!scan_metadata(header))
             return false;
     }

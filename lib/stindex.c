@@ -77,6 +77,23 @@ static void sort(struct nl_index *index)
             index->shards[index->n_shards++] = index->shards[i];
 }
 
+/* Reads the JSON; what is wrong with it is a fault like any other, and root stays NULL. */
+static bool load(struct nl_index *index, struct nl_faults *faults, struct nl_error *error)
+{
+    struct nl_error why;
+    index->root = nl_json_load(index->path, &why);
+    if (index->root)
+        return true;
+    if (why.code == NL_DATA) {
+        size_t length = strlen(why.message), end = strlen(index->path) + 2;
+        if (length > end && strcmp(why.message + length - end + 2, index->path) == 0)
+            why.message[length - end] = '\0'; /* nl_fault adds the path again */
+        return nl_fault(faults, "%s", why.message);
+    }
+    nl_fail(error, why.code, "%s", why.message);
+    return false;
+}
+
 struct nl_index *nl_index_check(const char *path, struct nl_faults *faults, struct nl_error *error)
 {
     struct nl_index *index = calloc(1, sizeof *index);
@@ -86,16 +103,15 @@ struct nl_index *nl_index_check(const char *path, struct nl_faults *faults, stru
         nl_fail_memory(error, path);
         return NULL;
     }
-    index->root = nl_json_load(path, error);
-    if (index->root) {
-        bool go_on = read_map(index, faults);
-        if (faults->no_memory)
-            nl_fail_memory(error, path);
-        else if (go_on) {
-            sort(index);
-            return index;
-        }
+    long before = faults->count;
+    bool go_on = load(index, faults, error) && (!index->root || read_map(index, faults));
+    index->complete = faults->count == before;
+    if (go_on) {
+        sort(index);
+        return index;
     }
+    if (faults->no_memory)
+        nl_fail_memory(error, path);
     nl_index_close(index);
     return NULL;
 }

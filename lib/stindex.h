@@ -22,11 +22,13 @@ struct nl_index {
     size_t count;
     const char **shards; /* [n_shards], sorted, each once */
     size_t n_shards;
+    bool complete; /* every entry of weight_map is there; else some were reported and left out */
 };
 
 /* NULL and *error: cannot be read, is not JSON (NL_DATA), or the first fault. */
 struct nl_index *nl_index_open(const char *path, struct nl_error *error);
-/* The same, but bad entries are reported and left out, so that NULL means: nothing could be read at all. */
+/* The same, but faults are reported and bad entries left out (all, where it is not JSON); NULL: it could not
+ * be read. */
 struct nl_index *nl_index_check(const char *path, struct nl_faults *faults, struct nl_error *error);
 void nl_index_close(struct nl_index *); /* NULL is fine */
 /* O(log n); NULL when absent. */

@@ -1,5 +1,7 @@
 #include "strictjson.h"
 
+#include "utf8.h"
+
 /* As deep as the official safetensors library goes. */
 enum { MAX_DEPTH = 127 };
 
@@ -50,25 +52,6 @@ int nl_scan_next(struct nl_scan *scan, char close, bool *first)
     }
     *first = false;
     return 1;
-}
-
-/* The length of the UTF-8 sequence that begins at `at` with a byte >= 0x80; 0 when there is none. RFC 3629,
- * table in section 4. */
-static size_t utf8_length(const struct nl_scan *scan)
-{
-    const uint8_t *s = scan->text + scan->at;
-    size_t left = scan->size - scan->at;
-    size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4 || left < length)
-        return 0;
-    uint8_t low = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : 0x80;
-    uint8_t high = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : 0xbf;
-    if (s[1] < low || s[1] > high)
-        return 0;
-    for (size_t i = 2; i < length; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    return length;
 }
 
 static bool hex4(struct nl_scan *scan, uint32_t *value)
@@ -169,7 +152,7 @@ bool nl_scan_string(struct nl_scan *scan, struct nl_buf *out)
         if (c < 0x20)
             return fail(scan, "control character in a string");
         if (c >= 0x80) {
-            size_t length = utf8_length(scan);
+            size_t length = nl_utf8_length(scan->text + scan->at, scan->size - scan->at);
             if (length == 0)
                 return fail(scan, "invalid UTF-8");
             if (out)

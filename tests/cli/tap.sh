@@ -38,7 +38,7 @@ exits() {
     "$@" > "$tap_dir/out" 2> "$tap_dir/err"
     got=$?
     tap_n=$((tap_n + 1))
-    if [ $got -eq "$want" ] && { [ -n "$pattern" ] && grep -qE -e "$pattern" "$tap_dir/err" || [ -z "$pattern" ] && [ ! -s "$tap_dir/err" ]; }; then
+    if [ $got -eq "$want" ] && if [ -n "$pattern" ]; then grep -qE -e "$pattern" "$tap_dir/err"; else [ ! -s "$tap_dir/err" ]; fi; then
         echo "ok $tap_n - $name"
     else
         echo "not ok $tap_n - $name"
