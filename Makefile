@@ -16,7 +16,8 @@ ALL_CFLAGS = -std=c17 -D_GNU_SOURCE -ffp-contract=off -fno-math-errno -pthread $
 ALL_LDFLAGS = -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 LIBS = $(shell pkg-config --libs $(PKGS)) -lm
 
-PROGRAMS = $(filter-out cli,$(patsubst cmd/%.c,%,$(wildcard cmd/*.c)))
+PROGRAMS = $(filter-out cli%,$(patsubst cmd/%.c,%,$(wildcard cmd/*.c)))
+CLI_OBJ = $(patsubst %.c,$B/obj/%.o,$(wildcard cmd/cli*.c))
 LIB_SRC = $(wildcard lib/*.c kernels/*.c)
 LIB_OBJ = $(LIB_SRC:%.c=$B/obj/%.o)
 UNIT = $(patsubst tests/unit/%.c,$B/tests/%,$(wildcard tests/unit/test_*.c))
@@ -24,7 +25,7 @@ MAN = $(wildcard man/*.[1-7])
 
 all: $(PROGRAMS:%=$B/bin/%)
 
-$B/bin/%: $B/obj/cmd/%.o $B/obj/cmd/cli.o $B/libnl.a
+$B/bin/%: $B/obj/cmd/%.o $(CLI_OBJ) $B/libnl.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 

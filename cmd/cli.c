@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <getopt.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 volatile sig_atomic_t cli_signal;
@@ -115,4 +117,17 @@ double cli_number(const char *option, const char *value, double low, double high
     if (end == value || *end || isnan(number) || number < low || number > high)
         cli_usage("%s takes a number from %g to %g, not '%s'", option, low, high, value);
     return number;
+}
+
+void cli_no_operands(int argc, char **argv)
+{
+    if (optind < argc && !(optind == argc - 1 && strcmp(argv[optind], "-") == 0))
+        cli_usage("the stream comes on standard input: no operand is taken: %s", argv[optind]);
+}
+
+double cli_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }

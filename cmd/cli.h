@@ -31,5 +31,9 @@ _Noreturn void cli_exit(int status);
 /* An integer option's value, decimal, in [low, high]; else a usage error that names the option. */
 int64_t cli_integer(const char *option, const char *value, int64_t low, int64_t high);
 double cli_number(const char *option, const char *value, double low, double high);
+/* A usage error when operands other than one "-" follow the options: the input is standard input. */
+void cli_no_operands(int argc, char **argv);
+/* Of the monotonic clock. */
+double cli_seconds(void);
 
 #endif

@@ -8,12 +8,14 @@
 
 #include "model.h"
 
+enum { NL_MAX_BATCH = 64 };
+
 struct nl_engine_options {
     const char *device;     /* "cpu", "auto"; NULL: $NL_DEVICE, else auto */
     const char *isa;        /* see nl_cpu_open; NULL: $NL_ISA, else the best */
     unsigned threads;       /* 0: $NL_THREADS, else nl_pool_default_threads() */
     uint32_t context;       /* positions of a sequence; 0: max_position_embeddings */
-    uint32_t batch;         /* sequences at once; 0: 8 */
+    uint32_t batch;         /* sequences at once, up to NL_MAX_BATCH; 0: 8 */
     uint32_t prefill_chunk; /* rows of a step that do not choose; 0: 512 */
     uint32_t max_outputs;   /* rows of logits of a step; at least batch is made */
 };
@@ -46,7 +48,7 @@ struct nl_feed {
     const uint32_t *ids;
     uint32_t count;
     uint32_t n_outputs;  /* logits are wanted for the last so many of the ids; 0 to count */
-    const float *logits; /* out: [n_outputs][vocab_size], until the next step; may be changed in place */
+    float *logits;       /* out: [n_outputs][vocab_size], until the next step; may be changed in place */
     const uint32_t *best; /* out: [n_outputs], the arg-max of each, lowest id first */
 };
 

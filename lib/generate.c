@@ -35,14 +35,6 @@ static void fail_job(struct nl_generate *generate, struct nl_job *job, const str
         generate->status = failure->code;
 }
 
-static bool contains(const struct nl_ids *ids, uint32_t id)
-{
-    for (size_t i = 0; i < ids->count; i++)
-        if (ids->data[i] == id)
-            return true;
-    return false;
-}
-
 /* A complete prompt: decides whether it can run, and takes it into the queue. */
 static int add_job(struct nl_generate *generate, struct nl_error *error)
 {
@@ -61,7 +53,7 @@ static int add_job(struct nl_generate *generate, struct nl_error *error)
     } else if (failure.code != NL_OK || nl_intake_fill_empty(&generate->intake, &job->prompt, &failure) != 0 ||
                nl_engine_check(engine, NULL, job->prompt.ids.data, job->prompt.ids.count, &failure) != 0) {
         fail_job(generate, job, &failure);
-    } else if (generate->max_new == 0) {
+    } else if (generate->sample->limit == 0) {
         job->finish = "length";
     } else {
         job->sequence = nl_engine_new_sequence(engine, error);
@@ -79,10 +71,10 @@ static int add_job(struct nl_generate *generate, struct nl_error *error)
 static int set_up_sampler(struct nl_generate *generate, struct nl_error *error)
 {
     const struct nl_generation *generation = &generate->intake.generation;
-    nl_sampler_set_limit(generate->sampler, generate->max_new);
-    if (nl_sampler_set_eos(generate->sampler, generation->eos.data, generation->eos.count, error) != 0)
+    struct nl_sampler *sampler = generate->sample->sampler;
+    if (nl_sampler_set_eos(sampler, generation->eos.data, generation->eos.count, error) != 0)
         return -1;
-    return nl_sampler_set_generation(generate->sampler, generation->processors, error);
+    return nl_sampler_set_generation(sampler, generate->sample->ignore_generation ? NULL : generation->processors, error);
 }
 
 /* True when one more sequence may be read now. */
@@ -136,11 +128,11 @@ static int write_done(struct nl_generate *generate, const struct nl_job *job, st
     struct nl_json *done = nl_json_new_object();
     int result = done ? nl_json_set_string(done, "finish", job->finish, error) : nl_fail_memory(error, "DONE");
     if (result == 0)
-        result = nl_json_set_number(done, "prompt_ids", (double)job->n_prompt, error);
+        result = nl_json_set_number(done, "prompt", (double)job->n_prompt, error);
     if (result == 0)
-        result = nl_json_set_number(done, "new_ids", (double)(job->prompt.ids.count - job->n_prompt), error);
-    if (result == 0 && !nl_sampler_is_greedy(generate->sampler))
-        result = nl_json_set_number(done, "seed", (double)generate->seed, error);
+        result = nl_json_set_number(done, "generated", (double)(job->prompt.ids.count - job->n_prompt), error);
+    if (result == 0 && !nl_sampler_is_greedy(generate->sample->sampler))
+        result = nl_json_set_number(done, "seed", (double)generate->sample->seed, error);
     if (result == 0)
         result = nl_writer_object(generate->writer, NL_DONE, done, error);
     nl_json_free(done);
@@ -181,21 +173,18 @@ static int choose(struct nl_generate *generate, struct nl_job *job, float *logit
     struct nl_ids *ids = &job->prompt.ids;
     uint32_t vocab_size = nl_engine_model(generate->intake.engine)->config.vocab_size, id = best;
     struct nl_history history = {ids->data, ids->count, job->n_prompt, job->prompt.seq};
-    if (!nl_sampler_is_greedy(generate->sampler) || !nl_sampler_is_plain(generate->sampler)) {
-        if (nl_sampler_apply(generate->sampler, logits, vocab_size, &history, error) != 0 ||
-            nl_sampler_choose(generate->sampler, logits, vocab_size, &history, &id, error) != 0)
+    struct nl_sampler *sampler = generate->sample->sampler;
+    if (!nl_sampler_is_greedy(sampler) || !nl_sampler_is_plain(sampler)) {
+        if (nl_sampler_apply(sampler, logits, vocab_size, &history, error) != 0 ||
+            nl_sampler_choose(sampler, logits, vocab_size, &history, &id, error) != 0)
             return -1;
     }
     if (nl_ids_add(ids, &id, 1, error) != 0)
         return -1;
     generate->n_new_ids++;
-    if (!generate->ignore_eos && contains(&generate->intake.generation.eos, id))
-        job->finish = "eos";
-    else if (contains(&generate->stop_ids, id))
-        job->finish = "stop";
-    else if (ids->count - job->n_prompt >= generate->max_new)
-        job->finish = "length";
-    else if (ids->count > nl_engine_context(generate->intake.engine))
+    const struct nl_ids *eos = &generate->intake.generation.eos;
+    job->finish = nl_sample_finish(generate->sample, eos->data, eos->count, id, ids->count - job->n_prompt);
+    if (!job->finish && ids->count > nl_engine_context(generate->intake.engine))
         job->finish = "context";
     if (job->finish) {
         nl_engine_free_sequence(generate->intake.engine, job->sequence);
@@ -212,7 +201,7 @@ static int run_feeds(struct nl_generate *generate, struct nl_feed *feeds, struct
     if (nl_engine_step(generate->intake.engine, feeds, count, &failure) == 0) {
         for (size_t i = 0; i < count; i++)
             if (feeds[i].n_outputs &&
-                choose(generate, jobs[i], (float *)(uintptr_t)feeds[i].logits, feeds[i].best[0], &failure) != 0)
+                choose(generate, jobs[i], feeds[i].logits, feeds[i].best[0], &failure) != 0)
                 fail_job(generate, jobs[i], &failure);
         return 0;
     }
@@ -228,16 +217,14 @@ static int run_feeds(struct nl_generate *generate, struct nl_feed *feeds, struct
     return 0;
 }
 
-enum { MAX_BATCH = 64 };
-
 /* One step: an id of each sequence that chooses, and as much of the others' prompts as fits. */
 static int step(struct nl_generate *generate, struct nl_error *error)
 {
-    struct nl_feed feeds[MAX_BATCH];
-    struct nl_job *jobs[MAX_BATCH];
+    struct nl_feed feeds[NL_MAX_BATCH];
+    struct nl_job *jobs[NL_MAX_BATCH];
     size_t count = 0;
     uint32_t room = nl_engine_chunk(generate->intake.engine);
-    for (struct nl_job *job = generate->jobs; job && count < MAX_BATCH; job = job->next) {
+    for (struct nl_job *job = generate->jobs; job && count < NL_MAX_BATCH; job = job->next) {
         if (job->finish)
             continue;
         size_t fed = nl_sequence_length(job->sequence), rest = job->prompt.ids.count - fed;

@@ -10,16 +10,13 @@
 #include <signal.h>
 
 #include "intake.h"
-#include "sample.h"
+#include "sample_options.h"
 
 struct nl_generate {
     struct nl_intake intake;
-    struct nl_sampler *sampler; /* with the flags' processors; the model's are added */
+    struct nl_sample_options *sample; /* ready; the model's own processors are added */
     struct nl_writer *writer;
-    uint64_t max_new; /* UINT64_MAX: to an end token or the end of the context */
-    uint64_t seed;    /* reported in DONE where ids are drawn */
-    bool ignore_eos, echo;
-    struct nl_ids stop_ids; /* borrowed */
+    bool echo; /* write the prompt too */
     const volatile sig_atomic_t *signal;
     void (*report)(const struct nl_error *error); /* a sequence that could not run */
     uint64_t n_prompt_ids, n_new_ids, n_sequences; /* out */

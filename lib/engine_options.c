@@ -1,0 +1,40 @@
+#include "engine_options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int whole(const char *name, const char *value, long high, uint32_t *out, struct nl_error *error)
+{
+    char *end;
+    errno = 0;
+    long number = strtol(value, &end, 10);
+    if (end == value || *end || errno || number < 1 || number > high)
+        return nl_fail(error, NL_USAGE, "%s takes a whole number from 1 to %ld, not '%.100s'", name, high, value);
+    *out = (uint32_t)number;
+    return 1;
+}
+
+int nl_model_option(struct nl_model_options *options, int c, const char *value, struct nl_error *error)
+{
+    switch (c) {
+    case 'm':
+        options->model = value;
+        return 1;
+    case 'c':
+        return whole("--context", value, INT32_MAX, &options->engine.context, error);
+    case NL_MODEL_ANY_TOKENIZER:
+        options->any_tokenizer = true;
+        return 1;
+    case NL_MODEL_PREFILL_CHUNK:
+        return whole("--prefill-chunk", value, 65536, &options->engine.prefill_chunk, error);
+    case NL_MODEL_BATCH:
+        return whole("--batch", value, NL_MAX_BATCH, &options->engine.batch, error);
+    case NL_MODEL_THREADS:
+        return whole("--threads", value, 1024, &options->engine.threads, error);
+    case NL_MODEL_DEVICE:
+        options->engine.device = value;
+        return 1;
+    default:
+        return 0;
+    }
+}
