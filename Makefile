@@ -21,6 +21,7 @@ CLI_OBJ = $(patsubst %.c,$B/obj/%.o,$(wildcard cmd/cli*.c))
 LIB_SRC = $(wildcard lib/*.c kernels/*.c)
 LIB_OBJ = $(LIB_SRC:%.c=$B/obj/%.o)
 UNIT = $(patsubst tests/unit/%.c,$B/tests/%,$(wildcard tests/unit/test_*.c))
+TOOLS = $(patsubst tests/tools/%.c,$B/tools/%,$(wildcard tests/tools/*.c))
 MAN = $(wildcard man/*.[1-7])
 
 all: $(PROGRAMS:%=$B/bin/%)
@@ -41,6 +42,11 @@ $B/tests/%: tests/unit/%.c $B/libnl.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -Itests/unit -MMD -MP $(ALL_LDFLAGS) -o $@ $< $B/libnl.a $(shell pkg-config --libs cmocka) $(LIBS)
 
+# Small programs that tests run and nobody installs.
+$B/tools/%: tests/tools/%.c $B/libnl.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -MMD -MP $(ALL_LDFLAGS) -o $@ $< $B/libnl.a $(LIBS)
+
 ISA_cpu_portable = -O3
 ifeq ($(shell uname -m),x86_64)
 ISA_cpu_avx2 = -O3 -mavx2 -mfma -mf16c
@@ -54,7 +60,7 @@ deps:
 test: deps
 	@$(MAKE) --no-print-directory test-only
 
-test-only: all $(UNIT)
+test-only: all $(UNIT) $(TOOLS)
 	@B=$B tests/run.sh
 
 demo: deps
@@ -88,4 +94,4 @@ clean:
 
 .PHONY: all deps test test-only demo install uninstall check-format check-lint check-tidy clean
 .SECONDARY:
--include $(LIB_OBJ:.o=.d) $(wildcard $B/obj/cmd/*.d $B/tests/*.d)
+-include $(LIB_OBJ:.o=.d) $(wildcard $B/obj/cmd/*.d $B/tests/*.d $B/tools/*.d)
