@@ -1,15 +1,17 @@
 #!/bin/bash
 # The readers and the writer in nl-stream(5)'s EXAMPLES, taken out of the page and run on streams of the library's writer.
-cd "$(dirname "$0")/../.." || exit 1
-. tests/cli/tap.sh
+# shellcheck source=tests/cli/tap.sh
+. "${0%/*}/tap.sh"
 PATH=$B/tools:$PATH
-dir=$tap_dir
+dir=${tap_dir:?}
 
+# shellcheck disable=SC2317 # the functions are called by ok
 # example NAME: the text between the page's BEGIN and END comments, without the macros.
 example() {
     sed -n "/^\.\\\\\" BEGIN $1\$/,/^\.\\\\\" END $1\$/p" man/nl-stream.5 | sed '/^\./d; s/\\e/\\/g' > "$dir/$1"
     [ -s "$dir/$1" ]
 }
+# shellcheck disable=SC2317
 # short NAME N: an example has at most N lines.
 short() {
     [ "$(wc -l < "$dir/$1")" -le "$2" ]
@@ -32,7 +34,8 @@ cat > "$dir/good.json" << 'JSON'
 {"kind":"TOKS","ids":[]}
 {"kind":"DONE","finish":"input"}
 JSON
-ok "the library writes the stream" sh -c 'stream-tool < "$1/good.json" > "$1/good"' - "$dir"
+stream-tool < "$dir/good.json" > "$dir/good"
+is "the library writes the stream" $? 0
 { cat "$dir/good"; echo '{"kind":"FAIL","code":4}' | stream-tool 2> "$dir/err"; } > "$dir/failed"
 head -c -1 "$dir/good" > "$dir/cut-payload"
 size=$(stat -c %s "$dir/good")

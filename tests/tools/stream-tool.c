@@ -3,8 +3,8 @@
  *
  *     stream-tool [-b | -t | -j] [-i] [-l] [-n TOP] < STREAM
  *
- * -b, -t, -j: binary (the default), text, JSON; -i: text lines on input are logits; -l: text shows logits; -n: the
- * largest TOP of them. Exit status: that of the stream's fault.
+ * -b, -t, -j: binary (the default), text, JSON; -i: text lines on input are logits; -l: text shows logits;
+ * -n: the largest TOP of them. Exit status: that of the stream's fault.
  */
 #include <stdio.h>
 #include <stdlib.h>
