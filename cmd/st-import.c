@@ -153,18 +153,26 @@ static int default_link(struct nl_buf *out, struct nl_error *error)
     return 0;
 }
 
-/* Puts a new link in place in one step. */
+/* Puts a new link in place in one step; to a folder beside it by its name alone, so that both can move
+ * together. */
 static int set_link(const char *link, const char *folder, struct nl_error *error)
 {
-    struct nl_buf temporary = {0};
-    char *target = realpath(folder, NULL);
+    struct nl_buf temporary = {0}, place = {0};
     nl_buf_printf(&temporary, "%s.%ld", link, (long)getpid());
-    int result = !target || temporary.failed ? nl_fail_memory(error, "path") : 0;
+    nl_buf_add(&place, link, (size_t)(strrchr(link, '/') - link));
+    char *full = realpath(folder, NULL), *beside = place.failed ? NULL : realpath(place.data, NULL);
+    int result = !full || !beside || temporary.failed ? nl_fail_memory(error, "path") : 0;
+    const char *target = full;
+    if (result == 0 && (size_t)(strrchr(full, '/') - full) == strlen(beside) &&
+        strncmp(full, beside, strlen(beside)) == 0)
+        target = strrchr(full, '/') + 1;
     if (result == 0 && (symlink(target, temporary.data) != 0 || rename(temporary.data, link) != 0)) {
         result = nl_fail_errno(error, "cannot make the link", link);
         unlink(temporary.data);
     }
-    free(target);
+    free(full);
+    free(beside);
+    nl_buf_free(&place);
     nl_buf_free(&temporary);
     return result;
 }

@@ -13,6 +13,10 @@ int nl_fail(struct nl_error *error, enum nl_status code, const char *format, ...
     error->code = code;
     vsnprintf(error->message, sizeof error->message, format, arguments);
     va_end(arguments);
+    /* Names in a message come from files: no control character of theirs may reach a terminal. */
+    for (char *c = error->message; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
     return -1;
 }
 
@@ -106,7 +110,8 @@ uint16_t nl_f16_of_float(float value)
         return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
     if (magnitude >= 0x477ff000) /* 65520 rounds up past the largest finite value */
         return (uint16_t)(sign | 0x7c00);
-    if (magnitude < 0x38800000) { /* subnormal: adding 0.5 makes the unit of the sum 2^-24, and rounds to even */
+    if (magnitude <
+        0x38800000) { /* subnormal: adding 0.5 makes the unit of the sum 2^-24, and rounds to even */
         float aligned = nl_float_of_bits(magnitude) + 0.5f;
         return (uint16_t)(sign | (nl_bits_of_float(aligned) - 0x3f000000));
     }

@@ -53,6 +53,8 @@ static void errors_carry_code_and_text(void **state)
     assert_int_equal(error.code, NL_DATA);
     assert_string_equal(error.message, "bad thing: 7");
     assert_int_equal(nl_fail(NULL, NL_DATA, "x"), -1);
+    nl_fail(&error, NL_DATA, "tensor %s", "a\x1b[31m\n\x7f\xc3\xa9");
+    assert_string_equal(error.message, "tensor a?[31m??\xc3\xa9");
 }
 
 int main(void)
