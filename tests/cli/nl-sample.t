@@ -140,7 +140,7 @@ exits "nothing left" 3 'suppress_tokens' nl-sample --suppress-tokens 0,1 < <(seq
 exits "logits of ids that did not come" 3 'position 7 after only 1' nl-sample --no-repeat-ngram-size 2 < <(seq_; toks 1; lgts 7 0,1; done_)
 exits "no byte" 8 'empty' nl-sample < /dev/null
 exits "cut short" 8 'cut short' nl-sample --json < <(steps | head -6)
-is "what came is written, then FAIL" "$(sed 's/"error.*//' "$tap_dir/out" | tail -2)" '{"kind":"TOKS","ids":[2]}
+is "what came is written, then FAIL" "$(sed 's/"code.*//' "$tap_dir/out" | tail -2)" '{"kind":"TOKS","ids":[2]}
 {"kind":"FAIL",'
 exits "FAIL is passed on in silence" 8 '' nl-sample --json < <(steps | head -3; printf '{"kind":"FAIL","error":"x","code":6}\n')
 is "FAIL passed on" "$(tail -1 "$tap_dir/out")" '{"kind":"FAIL","error":"x","code":6}'
