@@ -38,9 +38,11 @@ $B/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ISA_$(*F)) -MMD -MP -c -o $@ $<
 
+$B/tests/test_ops: $B/obj/tests/unit/parts/wide_kernels.o
+
 $B/tests/%: tests/unit/%.c $B/libnl.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -Itests/unit -MMD -MP $(ALL_LDFLAGS) -o $@ $< $B/libnl.a $(shell pkg-config --libs cmocka) $(LIBS)
+	$(CC) $(ALL_CFLAGS) -Itests/unit -MMD -MP $(ALL_LDFLAGS) -o $@ $(filter %.c %.o,$^) $B/libnl.a $(shell pkg-config --libs cmocka) $(LIBS)
 
 # Small programs that tests run and nobody installs.
 $B/tools/%: tests/tools/%.c $B/libnl.a
@@ -50,6 +52,7 @@ $B/tools/%: tests/tools/%.c $B/libnl.a
 ISA_cpu_portable = -O3
 ifeq ($(shell uname -m),x86_64)
 ISA_cpu_avx2 = -O3 -mavx2 -mfma -mf16c
+ISA_wide_kernels = $(ISA_cpu_avx2) -Wno-psabi
 ISA_cpu_avx512 = -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
 endif
 

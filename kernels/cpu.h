@@ -27,6 +27,9 @@ struct nl_cpu_kernels {
     void (*run[NL_OP_KINDS])(const struct nl_cpu_job *job, unsigned thread);
 };
 
+/* A backend with these kernels, whatever the processor: nl_cpu_open chooses, tests bring their own. */
+struct nl_backend *nl_cpu_open_kernels(const struct nl_cpu_kernels *kernels, unsigned threads, struct nl_error *error);
+
 extern const struct nl_cpu_kernels nl_cpu_reference, nl_cpu_portable, nl_cpu_avx2, nl_cpu_avx512;
 
 enum {

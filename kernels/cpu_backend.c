@@ -2,6 +2,7 @@
 #include "cpu.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -65,16 +66,18 @@ static const struct nl_cpu_kernels *find_kernels(const char *isa, struct nl_erro
 struct nl_backend *nl_cpu_open(const char *isa, unsigned threads, struct nl_error *error)
 {
     const struct nl_cpu_kernels *kernels = find_kernels(isa, error);
-    if (!kernels)
-        return NULL;
+    return kernels ? nl_cpu_open_kernels(kernels, threads, error) : NULL;
+}
+
+struct nl_backend *nl_cpu_open_kernels(const struct nl_cpu_kernels *kernels, unsigned threads, struct nl_error *error)
+{
     struct nl_backend *backend = calloc(1, sizeof *backend);
     if (!backend) {
         nl_fail_memory(error, "backend");
         return NULL;
     }
     *backend = (struct nl_backend){.kernels = kernels, .threads = threads};
-    strcpy(backend->name, "cpu ");
-    strcat(backend->name, kernels->name);
+    snprintf(backend->name, sizeof backend->name, "cpu %s", kernels->name);
     backend->pool = nl_pool_open(threads, error);
     if (!backend->pool) {
         free(backend);

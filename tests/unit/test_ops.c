@@ -1,0 +1,493 @@
+/* Every operation of every vectorised set of kernels against the naive reference, over shapes that are multiples of nothing. */
+#include "test.h"
+
+#include <math.h>
+
+#include "cpu.h"
+
+extern const struct nl_cpu_kernels wide_kernels;
+
+enum { MAX_TOKENS = 16, MAX_POSITIONS = 320, BLOCKS = MAX_POSITIONS / NL_BLOCK };
+
+static uint64_t random_state = 1;
+
+/* In (-1, 1); splitmix64. */
+static float random_float(void)
+{
+    uint64_t z = random_state += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return (float)(int32_t)((z ^ z >> 31) >> 40) * 0x1p-23f - 1;
+}
+
+static float *random_floats(size_t count)
+{
+    float *out = malloc((count + 1) * sizeof *out);
+    for (size_t i = 0; i < count; i++)
+        out[i] = random_float();
+    return out;
+}
+
+/* Weights in memory of exactly their size, one byte off any alignment, so that sanitizers see a step too far. */
+static struct nl_matrix random_matrix(enum nl_dtype dtype, uint32_t rows, uint32_t cols, void **memory)
+{
+    size_t count = (size_t)rows * cols, size = dtype == NL_F32 ? 4 : 2;
+    uint8_t *bytes = *memory = malloc(count * size + 1);
+    for (size_t i = 0; i < count; i++) {
+        float value = random_float();
+        uint16_t half = dtype == NL_F16 ? nl_f16_of_float(value) : nl_bf16_of_float(value);
+        memcpy(bytes + 1 + i * size, size == 4 ? (void *)&value : (void *)&half, size);
+    }
+    return (struct nl_matrix){bytes + 1, dtype, rows, cols};
+}
+
+/* One operation in one step, run by two backends on equal buffers. */
+struct bench {
+    struct nl_plan plan;
+    struct nl_op op;
+    struct nl_step step;
+    uint32_t ids[MAX_TOKENS], positions[MAX_TOKENS], slots[MAX_TOKENS], outputs[MAX_TOKENS], best[MAX_TOKENS];
+    uint32_t table[2][BLOCKS];
+    const uint32_t *tables[2];
+    float inv_freq[64];
+};
+
+static void set_up(struct bench *b, uint32_t n_tokens)
+{
+    *b = (struct bench){0};
+    b->plan = (struct nl_plan){.ops = &b->op, .n_ops = 1, .n_buffers = 3, .width = {1, 1, 1}, .n_layers = 2};
+    b->plan.max_tokens = b->plan.max_outputs = MAX_TOKENS;
+    b->plan.n_kv_heads = b->plan.head_dim = 1;
+    b->step = (struct nl_step){.n_tokens = n_tokens, .n_outputs = n_tokens, .ids = b->ids, .positions = b->positions};
+    b->step.slots = b->slots;
+    b->step.tables = b->tables;
+    b->step.outputs = b->outputs;
+    b->step.best = b->best;
+    for (uint32_t i = 0; i < MAX_TOKENS; i++)
+        b->outputs[i] = i;
+    for (uint32_t i = 0; i < BLOCKS; i++) { /* scattered over the cache */
+        b->table[0][i] = 2 * i + 1;
+        b->table[1][i] = 2 * (BLOCKS - 1 - i);
+    }
+    b->tables[0] = b->table[0];
+    b->tables[1] = b->table[1];
+}
+
+/* A copy of the buffers as the observer sees them. */
+struct snapshot {
+    const struct bench *bench;
+    const float *const *initial; /* what to put into the buffers before the operation, or NULL */
+    float *buffers[3];
+};
+
+static void take_snapshot(void *context, const struct nl_op *op, float *const *buffers)
+{
+    struct snapshot *s = context;
+    (void)op;
+    for (int i = 0; i < 3; i++) {
+        size_t size = MAX_TOKENS * (size_t)s->bench->plan.width[i] * sizeof(float);
+        s->buffers[i] = malloc(size);
+        memcpy(s->buffers[i], buffers[i], size);
+    }
+}
+
+/* The only way to fill a backend's buffers from outside: an operation that does it. */
+static void fill_buffers(const struct nl_cpu_job *job, unsigned thread)
+{
+    const float *const *initial = (const float *const *)(const void *)job->op->norm.weight;
+    for (uint32_t i = 0; thread == 0 && i < 3; i++)
+        if (initial[i])
+            memcpy(job->buffers[i], initial[i], MAX_TOKENS * (size_t)job->plan->width[i] * sizeof(float));
+}
+
+/* Runs operations [ops, ops + n) with buffers that start as `initial`; the snapshot is of the end. */
+static void run(const struct nl_cpu_kernels *kernels, unsigned threads, struct bench *b, const float *const *initial,
+                const struct nl_op *ops, size_t n, struct snapshot *out)
+{
+    struct nl_error error = {0};
+    struct nl_cpu_kernels with_fill = *kernels;
+    with_fill.run[NL_OP_EMBED] = ops[0].kind == NL_OP_EMBED ? kernels->run[NL_OP_EMBED] : fill_buffers;
+    struct nl_op list[4] = {{.kind = NL_OP_EMBED, .norm = {.weight = (const float *)(const void *)initial}}};
+    size_t filled = ops[0].kind == NL_OP_EMBED ? 0 : 1;
+    memcpy(list + filled, ops, n * sizeof *ops);
+    b->plan.ops = list;
+    b->plan.n_ops = filled + n;
+    struct nl_backend *backend = nl_cpu_open_kernels(&with_fill, threads, &error);
+    assert_non_null(backend);
+    assert_int_equal(nl_backend_load(backend, &b->plan, (uint64_t)2 * BLOCKS, &error), 0);
+    *out = (struct snapshot){.bench = b};
+    struct nl_observer observer = {take_snapshot, out};
+    for (size_t i = 0; i < filled + n; i++) {
+        b->plan.ops = list + i;
+        b->plan.n_ops = 1;
+        for (int j = 0; j < 3; j++)
+            free(out->buffers[j]);
+        assert_int_equal(nl_backend_run(backend, &b->step, &observer, &error), 0);
+    }
+    nl_backend_close(backend);
+}
+
+static void free_snapshot(struct snapshot *s)
+{
+    for (int i = 0; i < 3; i++)
+        free(s->buffers[i]);
+}
+
+static const struct nl_cpu_kernels *const sets[] = {&nl_cpu_portable,
+#if defined __x86_64__
+                                                    &nl_cpu_avx2, &nl_cpu_avx512,
+#endif
+                                                    &wide_kernels};
+
+static bool runs_here(const struct nl_cpu_kernels *set)
+{
+    struct nl_error error;
+    const char *needs = strcmp(set->name, "wide") == 0 ? "avx2" : set->name;
+    struct nl_backend *backend = set->run[NL_OP_NORM] ? nl_cpu_open(needs, 1, &error) : NULL;
+    nl_backend_close(backend);
+    return backend != NULL;
+}
+
+/* Calls check(bench, kernels, threads) for every set that this processor has. */
+#define FOR_SETS(set, threads)                                                                                         \
+    for (size_t set##_i = 0; set##_i < sizeof sets / sizeof *sets; set##_i++)                                          \
+        for (const struct nl_cpu_kernels *set = runs_here(sets[set##_i]) ? sets[set##_i] : NULL; set; set = NULL)      \
+            for (unsigned threads = 1; threads <= 3; threads++)
+
+/* 1e-6 of the sum of |w x|, and of 1 for a bias. */
+static double product_bound(const struct nl_matrix *w, size_t row, const float *x)
+{
+    double sum = 1;
+    for (uint32_t k = 0; k < w->cols; k++)
+        sum += fabs((double)nl_weight(w, row * w->cols + k) * x[k]);
+    return 1e-6 * sum;
+}
+
+static void check_linear(enum nl_dtype dtype, uint32_t rows, uint32_t cols, uint32_t tokens)
+{
+    struct bench b;
+    void *memory[2];
+    set_up(&b, tokens);
+    uint32_t second = rows / 2 + 1;
+    b.plan.width[0] = cols;
+    b.plan.width[1] = rows + second;
+    struct nl_op op = {.kind = NL_OP_LINEAR, .in = 0, .out = 1, .linear = {.n_segments = 2}};
+    op.linear.segment[0] = (struct nl_segment){.weight = random_matrix(dtype, rows, cols, &memory[0])};
+    op.linear.segment[1] = (struct nl_segment){.weight = random_matrix(dtype, second, cols, &memory[1]), .column = rows};
+    float *x = random_floats(MAX_TOKENS * (size_t)cols), *bias = random_floats(second);
+    op.linear.segment[1].bias = bias;
+    const float *initial[3] = {x};
+    struct snapshot want, got;
+    run(&nl_cpu_reference, 1, &b, initial, &op, 1, &want);
+    FOR_SETS(set, threads)
+    {
+        run(set, threads, &b, initial, &op, 1, &got);
+        for (uint32_t t = 0; t < tokens; t++)
+            for (uint32_t r = 0; r < rows + second; r++) {
+                const struct nl_segment *s = &op.linear.segment[r >= rows];
+                double bound = product_bound(&s->weight, r - s->column, x + t * cols);
+                size_t at = (size_t)t * b.plan.width[1] + r;
+                if (!(fabs((double)got.buffers[1][at] - want.buffers[1][at]) <= bound))
+                    fail_msg("%s, %u threads: %s [%u][%u] x %u: row %u, token %u: %g for %g", set->name, threads,
+                             nl_dtype_name(dtype), rows, cols, tokens, r, t, (double)got.buffers[1][at],
+                             (double)want.buffers[1][at]);
+            }
+        free_snapshot(&got);
+    }
+    free_snapshot(&want);
+    free(memory[0]);
+    free(memory[1]);
+    free(x);
+    free(bias);
+}
+
+static void linear_shapes(void **state)
+{
+    static const uint32_t shapes[] = {1, 3, 31, 33, 63, 65, 127, 1000};
+    static const enum nl_dtype dtypes[] = {NL_F32, NL_F16, NL_BF16};
+    (void)state;
+    for (int d = 0; d < 3; d++)
+        for (int i = 0; i < 8; i++)
+            for (uint32_t tokens = 1; tokens <= 9; tokens += i % 2 + 1)
+                check_linear(dtypes[d], shapes[i], shapes[(i * 3 + (int)tokens) % 8], tokens);
+    check_linear(NL_BF16, 9, 20000, 3); /* rows wider than a panel */
+}
+
+/* f16 has values that only a right conversion gets: subnormals, infinities, both zeros. */
+static void f16_values(void **state)
+{
+    (void)state;
+    enum { COLS = 2048 };
+    struct bench b;
+    set_up(&b, 2);
+    b.plan.width[0] = COLS;
+    b.plan.width[1] = 32;
+    uint16_t *halves = malloc(32 * COLS * sizeof *halves);
+    for (uint32_t i = 0; i < 32 * COLS; i++)
+        halves[i] = (uint16_t)i;
+    float *x = calloc(MAX_TOKENS * COLS, sizeof *x);
+    struct nl_op op = {.kind = NL_OP_LINEAR, .in = 0, .out = 1, .linear = {.n_segments = 1}};
+    op.linear.segment[0].weight = (struct nl_matrix){halves, NL_F16, 32, COLS};
+    const float *initial[3] = {x};
+    for (uint32_t column = 0; column < COLS; column += 13) {
+        x[column] = x[COLS + column] = 1;
+        struct snapshot want, got;
+        run(&nl_cpu_reference, 1, &b, initial, &op, 1, &want);
+        for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+            if (!runs_here(sets[i]))
+                continue;
+            run(sets[i], 1, &b, initial, &op, 1, &got);
+            for (uint32_t r = 0; r < 64; r++) { /* rows with infinities: 0 times those is NaN for both */
+                float a = got.buffers[1][r], c = want.buffers[1][r];
+                assert_true(a == c || (a != a && c != c));
+            }
+            free_snapshot(&got);
+        }
+        free_snapshot(&want);
+        x[column] = x[COLS + column] = 0;
+    }
+    free(x);
+    free(halves);
+}
+
+static void expect_near(const struct nl_cpu_kernels *set, const char *what, const float *got, const float *want, size_t n,
+                        double tolerance)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs((double)got[i] - want[i]) <= tolerance * (1 + fabs(want[i]))))
+            fail_msg("%s: %s: element %zu is %.9g, not %.9g", set->name, what, i, (double)got[i], (double)want[i]);
+}
+
+static void check_norm(uint32_t width, uint32_t tokens, bool add, bool at_outputs)
+{
+    struct bench b;
+    set_up(&b, tokens);
+    b.plan.width[0] = b.plan.width[1] = b.plan.width[2] = width;
+    b.step.n_outputs = at_outputs ? tokens - tokens / 2 : 1;
+    for (uint32_t i = 0; i < b.step.n_outputs; i++)
+        b.outputs[i] = at_outputs ? tokens / 2 + i : i;
+    float *x = random_floats(MAX_TOKENS * (size_t)width), *y = random_floats(MAX_TOKENS * (size_t)width);
+    float *weight = random_floats(width);
+    struct nl_op op = {.kind = NL_OP_NORM, .in = 0, .out = 1};
+    op.norm.weight = weight;
+    op.norm.epsilon = 0.01f;
+    op.norm.add = add ? 2 : NL_NO_BUFFER;
+    op.norm.at_outputs = at_outputs;
+    const float *initial[3] = {x, NULL, y};
+    struct snapshot want, got;
+    run(&nl_cpu_reference, 1, &b, initial, &op, 1, &want);
+    FOR_SETS(set, threads)
+    {
+        run(set, threads, &b, initial, &op, 1, &got);
+        uint32_t rows = at_outputs ? b.step.n_outputs : tokens;
+        expect_near(set, "norm", got.buffers[1], want.buffers[1], (size_t)rows * width, 3e-6);
+        expect_near(set, "stream", got.buffers[0], want.buffers[0], (size_t)tokens * width, 0);
+        free_snapshot(&got);
+    }
+    free_snapshot(&want);
+    free(x);
+    free(y);
+    free(weight);
+}
+
+static void norm_shapes(void **state)
+{
+    static const uint32_t widths[] = {1, 3, 31, 33, 63, 65, 127, 1000};
+    (void)state;
+    for (int i = 0; i < 8; i++)
+        for (uint32_t tokens = 1; tokens <= 9; tokens += 4)
+            for (int flags = 0; flags < 4; flags++)
+                check_norm(widths[i], tokens, flags & 1, flags & 2);
+}
+
+static void gate_shapes(void **state)
+{
+    static const uint32_t widths[] = {1, 3, 31, 33, 127, 1000};
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        struct bench b;
+        set_up(&b, 5);
+        b.plan.width[0] = 2 * widths[i];
+        b.plan.width[1] = widths[i];
+        float *x = random_floats(MAX_TOKENS * (size_t)b.plan.width[0]);
+        for (size_t j = 0; j < 5 * (size_t)b.plan.width[0]; j++)
+            x[j] *= 100; /* e^x over and underflows */
+        struct nl_op op = {.kind = NL_OP_GATE, .in = 0, .out = 1};
+        const float *initial[3] = {x};
+        struct snapshot want, got;
+        run(&nl_cpu_reference, 1, &b, initial, &op, 1, &want);
+        FOR_SETS(set, threads)
+        {
+            run(set, threads, &b, initial, &op, 1, &got);
+            expect_near(set, "gate", got.buffers[1], want.buffers[1], 5 * (size_t)widths[i], 1e-6);
+            free_snapshot(&got);
+        }
+        free_snapshot(&want);
+        free(x);
+    }
+}
+
+/* Rotation, cache and attention together: earlier rows are written step by step by the same kernels. */
+static void check_attention(uint32_t heads, uint32_t kv, uint32_t dim, uint32_t window, uint32_t past, uint32_t tokens)
+{
+    struct bench b;
+    set_up(&b, tokens);
+    b.plan.width[0] = (heads + 2 * kv) * dim;
+    b.plan.width[1] = heads * dim;
+    b.plan.n_kv_heads = kv;
+    b.plan.head_dim = dim;
+    b.plan.n_ropes = 1;
+    b.plan.ropes[0] = (struct nl_rope){.dims = dim / 2 * 2, .inv_freq = b.inv_freq, .scale = 1};
+    for (uint32_t i = 0; i < dim / 2; i++)
+        b.inv_freq[i] = powf(100, -(float)i / (float)dim);
+    struct nl_op ops[2] = {{.kind = NL_OP_ROPE, .in = 0, .out = 0, .layer = 1},
+                           {.kind = NL_OP_ATTENTION, .in = 0, .out = 1, .layer = 1}};
+    ops[0].attention.n_heads = ops[1].attention.n_heads = heads;
+    ops[0].attention.n_kv_heads = ops[1].attention.n_kv_heads = kv;
+    ops[0].attention.head_dim = ops[1].attention.head_dim = dim;
+    ops[1].attention.window = window;
+    ops[1].attention.scale = 1.3f;
+    struct nl_error error = {0};
+    float *qkv = random_floats((past + MAX_TOKENS) * (size_t)b.plan.width[0]);
+    float *want = NULL;
+    for (int s = -1; s < (int)(sizeof sets / sizeof *sets); s++) {
+        const struct nl_cpu_kernels *set = s < 0 ? &nl_cpu_reference : sets[s];
+        for (unsigned threads = 1; threads <= (s < 0 ? 1 : 3) && (s < 0 || runs_here(set)); threads++) {
+            struct nl_cpu_kernels with_fill = *set;
+            with_fill.run[NL_OP_EMBED] = fill_buffers;
+            const float *initial[3] = {0};
+            struct nl_op list[3] = {{.kind = NL_OP_EMBED, .norm = {.weight = (const float *)(const void *)initial}}, ops[0],
+                                    ops[1]};
+            b.plan.ops = list;
+            b.plan.n_ops = 3;
+            struct nl_backend *backend = nl_cpu_open_kernels(&with_fill, threads, &error);
+            assert_int_equal(nl_backend_load(backend, &b.plan, (uint64_t)2 * BLOCKS, &error), 0);
+            struct snapshot got = {.bench = &b};
+            struct nl_observer observer = {take_snapshot, &got};
+            for (uint32_t at = 0; at < past + tokens; at += b.step.n_tokens) {
+                bool last = at >= past;
+                b.step.n_tokens = last ? tokens : past - at < MAX_TOKENS ? past - at : MAX_TOKENS;
+                for (uint32_t i = 0; i < b.step.n_tokens; i++) {
+                    b.positions[i] = at + i;
+                    b.slots[i] = 1;
+                }
+                initial[0] = qkv + at * (size_t)b.plan.width[0];
+                if (!last) {
+                    assert_int_equal(nl_backend_run(backend, &b.step, NULL, &error), 0);
+                    continue;
+                }
+                for (b.plan.n_ops = 1; b.plan.ops < list + 3; b.plan.ops++) {
+                    free_snapshot(&got);
+                    assert_int_equal(nl_backend_run(backend, &b.step, &observer, &error), 0);
+                }
+            }
+            size_t n = (size_t)tokens * b.plan.width[1];
+            if (s < 0) {
+                want = malloc(n * sizeof *want);
+                memcpy(want, got.buffers[1], n * sizeof *want);
+            } else {
+                expect_near(set, "attention", got.buffers[1], want, n, 2e-6);
+            }
+            free_snapshot(&got);
+            nl_backend_close(backend);
+        }
+    }
+    free(want);
+    free(qkv);
+}
+
+static void attention_shapes(void **state)
+{
+    static const uint32_t heads[][2] = {{1, 1}, {3, 1}, {6, 2}, {8, 8}, {26, 2}};
+    static const uint32_t dims[] = {4, 12, 20, 64, 80, 128}, pasts[] = {0, 1, 63, 64, 65, 200};
+    static const uint32_t windows[] = {UINT32_MAX, 1, 16, 64, 100}, tokens[] = {1, 2, 9, 16};
+    (void)state;
+    for (uint32_t i = 0; i < 60; i++)
+        check_attention(heads[i % 5][0], heads[i % 5][1], dims[i % 6], windows[(i / 5 + i) % 5], pasts[(i / 3) % 6],
+                        tokens[(i / 2) % 4]);
+}
+
+static void embed_rows(void **state)
+{
+    static const enum nl_dtype dtypes[] = {NL_F32, NL_F16, NL_BF16};
+    (void)state;
+    for (int d = 0; d < 3; d++) {
+        struct bench b;
+        void *memory;
+        set_up(&b, 7);
+        b.plan.width[0] = 33;
+        for (uint32_t i = 0; i < 7; i++)
+            b.ids[i] = i * 16;
+        struct nl_op op = {.kind = NL_OP_EMBED, .in = NL_NO_BUFFER, .out = 0};
+        op.embed.table = random_matrix(dtypes[d], 97, 33, &memory);
+        struct snapshot want, got;
+        run(&nl_cpu_reference, 1, &b, NULL, &op, 1, &want);
+        FOR_SETS(set, threads)
+        {
+            run(set, threads, &b, NULL, &op, 1, &got);
+            expect_near(set, "embedding", got.buffers[0], want.buffers[0], 7 * 33, 0);
+            free_snapshot(&got);
+        }
+        free_snapshot(&want);
+        free(memory);
+    }
+}
+
+/* Logits through the output weights, and their arg-max: the lowest id of equals; NaN is told. */
+static void logits_and_best(void **state)
+{
+    enum { VOCAB = 1003, WIDTH = 65 };
+    (void)state;
+    struct bench b;
+    void *memory;
+    set_up(&b, 3);
+    float *x = random_floats(MAX_TOKENS * WIDTH), *rows[2];
+    b.plan.width[0] = WIDTH;
+    b.plan.vocab_size = VOCAB;
+    struct nl_op ops[2] = {{.kind = NL_OP_LOGITS, .in = 0, .out = NL_NO_BUFFER},
+                           {.kind = NL_OP_ARGMAX, .in = NL_NO_BUFFER, .out = NL_NO_BUFFER}};
+    ops[0].logits.weight = random_matrix(NL_BF16, VOCAB, WIDTH, &memory);
+    uint8_t *w = (uint8_t *)memory + 1;
+    memcpy(w + 1000 * WIDTH * 2, w + 40 * WIDTH * 2, WIDTH * 2); /* two equal rows */
+    for (int i = 0; i < WIDTH; i++) {
+        x[i] = nl_weight(&ops[0].logits.weight, 40 * WIDTH + (size_t)i) * 50; /* which win in the first token */
+        x[2 * WIDTH + i] = i == 64 ? NAN : 1;
+    }
+    const float *initial[3] = {x};
+    struct snapshot snapshot;
+    for (int i = 0; i < 2; i++)
+        rows[i] = malloc(3 * VOCAB * sizeof(float));
+    b.step.logits = rows[0];
+    run(&nl_cpu_reference, 1, &b, initial, ops, 2, &snapshot);
+    free_snapshot(&snapshot);
+    assert_int_equal(b.best[0], 40);
+    assert_int_equal(b.best[2], NL_BEST_NAN);
+    uint32_t second = b.best[1];
+    b.step.logits = rows[1];
+    FOR_SETS(set, threads)
+    {
+        memset(b.best, 0, sizeof b.best);
+        run(set, threads, &b, initial, ops, 2, &snapshot);
+        for (size_t i = 0; i < 2 * VOCAB; i++)
+            assert_true(fabs((double)rows[1][i] - rows[0][i]) <=
+                        product_bound(&ops[0].logits.weight, i % VOCAB, x + i / VOCAB * WIDTH));
+        assert_int_equal(b.best[0], 40);
+        assert_int_equal(b.best[1], second);
+        assert_int_equal(b.best[2], NL_BEST_NAN);
+        free_snapshot(&snapshot);
+    }
+    free(memory);
+    free(x);
+    free(rows[0]);
+    free(rows[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(linear_shapes), cmocka_unit_test(f16_values),       cmocka_unit_test(norm_shapes),
+        cmocka_unit_test(gate_shapes),   cmocka_unit_test(attention_shapes), cmocka_unit_test(embed_rows),
+        cmocka_unit_test(logits_and_best),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
