@@ -1,0 +1,307 @@
+/*
+ * tok.h: inside the tokenizer: what the files tok_*.c and tokenizer.c share. Programs include tokenizer.h.
+ *
+ * A tokenizer.json is compiled into flat tables that never change: lists of stages (normalizers,
+ * pre-tokenizers, decoders, with their Sequences flattened), a vocabulary, merges, added tokens, a template.
+ * Strings lie in one pool and are named by offset, ids and table entries by index; only compiled regexes are
+ * objects. What an encoding needs besides lives in a scratch, so that threads can share a tokenizer.
+ *
+ * The way of a text: added tokens that are not normalized are cut out of it; each piece between them is
+ * normalized; the normalized added tokens are cut out of that; each piece is split (ranges over its text) and
+ * each range given to the model; then the template.
+ *
+ * Byte-level BPE, `raw` here: where ByteLevel is the last pre-tokenizer, its mapping of bytes to printable
+ * characters is undone in the vocabulary once instead of being done on each text, and the model works on the
+ * bytes themselves.
+ */
+#ifndef NL_TOK_H
+#define NL_TOK_H
+
+#include "json.h"
+#include "regex.h"
+#include "tokenizer.h"
+
+enum { NL_TOK_LARGEST_ID = (1 << 24) - 1 }; /* a table has an entry for each id up to the largest */
+#define NL_TOK_NONE UINT32_MAX
+
+struct tok_string {
+    uint32_t at, size; /* bytes in the pool */
+};
+
+enum tok_stage_kind {
+    /* normalizers */
+    TOK_NFC,
+    TOK_NFD,
+    TOK_NFKC,
+    TOK_NFKD,
+    TOK_LOWERCASE,
+    TOK_PREPEND, /* text */
+    TOK_STRIP,   /* argument: 1 left, 2 right */
+    /* normalizer and decoder */
+    TOK_REPLACE, /* pattern, text */
+    /* normalizer and pre-tokenizer */
+    TOK_BYTE_MAP, /* bytes to the printable characters of GPT-2 */
+    /* pre-tokenizers */
+    TOK_SPLIT,        /* pattern, argument: enum tok_behavior */
+    TOK_PREFIX_SPACE, /* before each piece that does not begin with one */
+    TOK_METASPACE,    /* text: the replacement; argument: enum tok_scheme; as a decoder too */
+    /* decoders */
+    TOK_BYTE_LEVEL,
+    TOK_BYTE_FALLBACK,
+    TOK_FUSE,
+    TOK_STRIP_ENDS,  /* text: one character; argument: how many at the start, end: how many at the end */
+    TOK_BPE_DECODER, /* text: the suffix */
+    TOK_JOIN,        /* one blank between tokens: what the reference does where there is no decoder */
+};
+enum tok_pattern_kind { TOK_LITERAL, TOK_REGEX, TOK_NUMERIC, TOK_SPACE, TOK_WORDS };
+enum tok_behavior {
+    TOK_REMOVED,
+    TOK_ISOLATED,
+    TOK_MERGED_WITH_PREVIOUS,
+    TOK_MERGED_WITH_NEXT,
+    TOK_CONTIGUOUS,
+};
+enum tok_scheme { TOK_ALWAYS, TOK_FIRST, TOK_NEVER };
+
+struct tok_pattern {
+    uint32_t
+        kind; /* enum tok_pattern_kind; TOK_NUMERIC, TOK_SPACE match one character, TOK_WORDS \w+|[^\w\s]+ */
+    uint32_t regex; /* index into regexes */
+    struct tok_string literal;
+};
+struct tok_stage {
+    uint32_t kind, argument, end;
+    bool invert; /* TOK_SPLIT: matches and the rest change places */
+    struct tok_pattern pattern;
+    struct tok_string text;
+};
+struct tok_stages {
+    struct tok_stage *data; /* owned */
+    size_t count;
+};
+
+/* The model's tokens: their keys (raw: bytes) and, open addressing, the way back. */
+struct tok_token {
+    struct tok_string key;
+    bool used;     /* there is such an id */
+    bool unmapped; /* raw: the token holds characters that stand for no byte; its key is its text and matches
+                      nothing */
+};
+struct tok_vocab {
+    struct tok_token *tokens; /* [n_ids] */
+    uint32_t n_ids;           /* largest id + 1 */
+    uint32_t size;            /* how many tokens */
+    uint32_t *slots;          /* [mask + 1] ids or NL_TOK_NONE */
+    uint32_t mask;
+};
+
+struct tok_merge {
+    uint32_t left, right; /* left NL_TOK_NONE: a free slot */
+    uint32_t rank, id;
+};
+struct tok_bpe {
+    struct tok_merge *merges; /* open addressing, [mask + 1] */
+    uint32_t mask;
+    uint32_t bytes[256];    /* the token of a single byte (raw), or NL_TOK_NONE */
+    uint32_t fallback[256]; /* the token <0xNN>, or NL_TOK_NONE; all NONE without byte_fallback */
+    uint32_t unk;           /* or NL_TOK_NONE */
+    uint64_t
+        *joins; /* bits, by hash: pairs of first symbols that some merge may join across; others never meet */
+    bool unk_missing; /* it is named but no token: an error once it is needed */
+    bool fuse_unk, byte_fallback, ignore_merges;
+    struct tok_string prefix, suffix; /* continuing_subword_prefix, end_of_word_suffix */
+};
+
+struct tok_added_token {
+    struct tok_string content, pattern; /* pattern: the content, normalized if `normalized` */
+    uint32_t id;
+    bool single_word, lstrip, rstrip, normalized, special;
+    bool hidden; /* left out where special tokens are: not quite `special`, see tok_added.c */
+};
+/* Patterns of one pass, sorted by bytes, equal ones in the order of the file; `first` bounds those with each
+ * first byte. */
+struct tok_matcher {
+    uint32_t *order; /* [count] indices into tok_added.tokens */
+    uint32_t count;
+    uint32_t first[257];
+};
+struct tok_added {
+    struct tok_added_token *tokens; /* [count] */
+    uint32_t count;
+    uint32_t *by_id; /* [n_by_id] indices of the token that each id stands for, ascending ids */
+    uint32_t n_by_id;
+    struct tok_matcher passes[2]; /* not normalized, normalized */
+};
+
+struct nl_tokenizer {
+    struct nl_buf pool;
+    struct tok_stages normalizers, splits, decoders;
+    struct nl_regex **regexes; /* [n_regexes] */
+    size_t n_regexes;
+    struct tok_vocab vocab;
+    struct tok_bpe bpe;
+    struct tok_added added;
+    struct nl_ids template; /* ids, NL_TOK_NONE where the text goes */
+    bool raw;
+    struct tok_string blank;    /* " " */
+    struct nl_buf pieces;       /* see nl_tokenizer_piece */
+    struct tok_string *piece;   /* [n_ids] */
+    uint32_t n_ids;             /* of the vocabulary and the added tokens */
+    struct nl_encoder *encoder; /* for nl_tokenizer_encode */
+};
+
+struct tok_range {
+    size_t begin, end;
+};
+struct tok_ranges {
+    struct tok_range *data;
+    size_t count, capacity;
+};
+struct tok_symbol {
+    uint32_t id;
+    int32_t previous, next; /* indices, -1 at the ends; id NL_TOK_NONE: merged away */
+};
+struct tok_candidate {
+    uint32_t rank, position, id;
+};
+struct nl_encoder {
+    const struct nl_tokenizer *tokenizer;
+    struct nl_regex_scratch *regex;
+    struct nl_buf normalized, spare; /* normalizers */
+    struct nl_buf rewritten[2];      /* pre-tokenizers that change the text, in turn */
+    const char *text;                /* the piece being split, */
+    size_t length;
+    bool at_start; /* which begins where the whole text does */
+    struct tok_ranges ranges, next;
+    struct nl_ids *out;         /* the caller's, during a call */
+    struct tok_symbol *symbols; /* BPE: a stretch of a word that merges may join */
+    size_t n_symbols, symbols_capacity;
+    struct tok_candidate *heap;
+    size_t heap_size, heap_capacity;
+};
+
+static inline const char *tok_text(const struct nl_tokenizer *tok, struct tok_string string)
+{
+    return tok->pool.data + string.at;
+}
+/* Copies bytes to the pool, NUL-terminated. */
+int nl_tok_intern(struct nl_tokenizer *, const char *bytes, size_t size, struct tok_string *out,
+                  struct nl_error *error);
+/* Grows an array to hold `count` elements of `size` bytes; *capacity in elements. */
+int nl_tok_grow(void *array, size_t *capacity, size_t count, size_t size, struct nl_error *error);
+
+/* tok_json.c: members of an object in tokenizer.json; a wrong type is NL_DATA. */
+int nl_tok_json_bool(const struct nl_json *object, const char *key, bool otherwise, bool *out,
+                     struct nl_error *error);
+/* The member's string, U+0000 as it is, appended to *out, which is emptied first; 0 when it is absent or
+ * null, 1 when it is there. */
+int nl_tok_json_string(const struct nl_json *object, const char *key, struct nl_buf *out,
+                       struct nl_error *error);
+/* "type" of an object, compared to a name. */
+bool nl_tok_json_type_is(const struct nl_json *object, const char *type);
+const char *nl_tok_json_type(const struct nl_json *object); /* "(none)" where there is none */
+
+/* tok_stages.c: from JSON (null is none). */
+int nl_tok_load_normalizer(struct nl_tokenizer *, const struct nl_json *, struct nl_error *);
+int nl_tok_load_splitter(struct nl_tokenizer *, const struct nl_json *, struct nl_error *);
+int nl_tok_load_decoder(struct nl_tokenizer *, const struct nl_json *, struct nl_error *);
+
+/* tok_pattern.c: the matches in a text, one after the other, as the reference's regex library finds them. */
+struct tok_matches {
+    const struct nl_tokenizer *tokenizer;
+    const struct tok_pattern *pattern;
+    struct nl_regex_scratch *regex;
+    const char *text;
+    size_t length, at, last; /* last: the end of the match before, SIZE_MAX at first */
+};
+int nl_tok_next_match(struct tok_matches *, size_t *begin, size_t *end,
+                      struct nl_error *error); /* 1, 0, -1 */
+/* Appends the text with each match replaced. */
+int nl_tok_replace(const struct nl_tokenizer *, const struct tok_stage *, struct nl_regex_scratch *,
+                   const char *text, size_t length, struct nl_buf *out, struct nl_error *error);
+
+/* tok_normalize.c: *out and *size get the normalized text, in the scratch or the input itself. */
+int nl_tok_normalize(struct nl_encoder *, const char *text, size_t length, const char **out, size_t *size,
+                     struct nl_error *error);
+/* tok_split.c: splits encoder->text into encoder->ranges, and may rewrite it. */
+int nl_tok_split(struct nl_encoder *, const char *text, size_t length, bool at_start, struct nl_error *error);
+
+/* tok_bytes.c: GPT-2's characters for bytes. */
+void nl_tok_bytes_to_chars(const char *bytes, size_t size, struct nl_buf *out);
+/* Appends the bytes; false (*out as before) when a character stands for none. */
+bool nl_tok_chars_to_bytes(const char *text, size_t size, struct nl_buf *out);
+
+/* tok_vocab.c */
+int nl_tok_load_vocab(struct nl_tokenizer *, const struct nl_json *object, struct nl_error *error);
+/* The id of a key (raw: of bytes), NL_TOK_NONE when there is none. */
+uint32_t nl_tok_find(const struct nl_tokenizer *, const char *key, size_t size);
+/* The id of a token as the file spells it. */
+uint32_t nl_tok_find_content(const struct nl_tokenizer *, const char *content, size_t size);
+/* Appends a model token as the file spells it; false when there is no such id. */
+bool nl_tok_content(const struct nl_tokenizer *, uint32_t id, struct nl_buf *out);
+
+/* tok_bpe_load.c, tok_bpe.c */
+int nl_tok_load_bpe(struct nl_tokenizer *, const struct nl_json *model, struct nl_error *error);
+int nl_tok_bpe(struct nl_encoder *, const char *text, size_t length, struct nl_ids *out,
+               struct nl_error *error);
+/* Whether any merge could join a text that ends in the symbol `left` with one that begins with `right`; may
+ * say yes wrongly. */
+bool nl_tok_may_join(const struct tok_bpe *, uint32_t left, uint32_t right);
+const struct tok_merge *nl_tok_find_merge(const struct tok_bpe *, uint32_t left, uint32_t right);
+
+/* tok_added.c */
+/* `array`: added_tokens; may be called again with more. nl_tok_build_added comes after the last and after the
+ * normalizers. */
+int nl_tok_load_added(struct nl_tokenizer *, const struct nl_json *array, struct nl_error *error);
+int nl_tok_add_token(struct nl_tokenizer *, const struct nl_json *object, struct nl_error *error);
+int nl_tok_build_added(struct nl_tokenizer *, struct nl_error *error);
+const struct tok_added_token *nl_tok_added_by_id(const struct nl_tokenizer *, uint32_t id);
+const struct tok_added_token *nl_tok_added_by_content(const struct nl_tokenizer *, const char *content,
+                                                      size_t size);
+/* The pieces of a text: between[begin, end) is ordinary text, then token (NULL at the last). */
+struct tok_cut {
+    const struct nl_tokenizer *tokenizer;
+    unsigned pass;
+    bool plain; /* special tokens are ordinary text */
+    const char *text;
+    size_t length, at, done;
+};
+/* 1 and the next piece: a token, or text [*begin, *end) with *token NULL; 0 at the end. */
+int nl_tok_next_piece(struct tok_cut *, size_t *begin, size_t *end, const struct tok_added_token **token);
+
+/* tok_post.c */
+int nl_tok_load_template(struct nl_tokenizer *, const struct nl_json *post_processor, struct nl_error *error);
+/* tok_config.c: tokenizer_config.json, after the rest is loaded but before nl_tok_build_added. */
+int nl_tok_load_config(struct nl_tokenizer *, const struct nl_json *config, struct nl_error *error);
+
+/* tok_decode.c: fills tokenizer->pieces. */
+int nl_tok_build_pieces(struct nl_tokenizer *, struct nl_error *error);
+
+/* tok_undo.c: the decoders as stages that bytes stream through, each byte belonging to a token whose end is
+ * told. */
+struct tok_undo_state {
+    struct nl_buf held;  /* what may still change */
+    struct nl_buf parts; /* of a token, for a stage that needs it whole */
+    size_t tokens;       /* ended so far */
+    uint32_t left;       /* TOK_STRIP_ENDS: how many may still be stripped at this token's start */
+    bool inside;         /* within a token */
+    bool in_run, bad;    /* TOK_BYTE_FALLBACK */
+};
+struct nl_decoder {
+    const struct nl_tokenizer *tokenizer;
+    unsigned flags;
+    struct nl_regex_scratch *regex;
+    struct tok_undo_state *states; /* [decoders.count] */
+    struct nl_buf token, spare;
+    struct nl_buf *out; /* the caller's, during a call */
+};
+enum { NL_TOK_MOST_STAGES = 64 }; /* of one kind: the decoders call each other */
+/* Gives bytes of a token to stage i; `end`: the token ends with them. */
+int nl_tok_undo(struct nl_decoder *, size_t i, const char *bytes, size_t size, bool end,
+                struct nl_error *error);
+/* After the last token: each stage gives what it holds and forgets. */
+int nl_tok_undo_finish(struct nl_decoder *, struct nl_error *error);
+/* The byte that "<0xNN>" stands for, or -1. */
+int nl_tok_fallback_byte(const char *token, size_t size);
+
+#endif

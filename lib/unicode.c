@@ -1,0 +1,251 @@
+#include "unicode.h"
+
+#include <stdlib.h>
+#include <utf8proc.h>
+
+#include "unicode_tables.h"
+
+/* The bytes a sequence with this first byte has (0: none starts so), and the limits of its second byte. */
+static unsigned lead(unsigned char first, unsigned char *low, unsigned char *high)
+{
+    *low = 0x80;
+    *high = 0xbf;
+    if (first < 0x80)
+        return 1;
+    if (first < 0xc2 || first > 0xf4)
+        return 0;
+    if (first < 0xe0)
+        return 2;
+    if (first == 0xe0)
+        *low = 0xa0;
+    else if (first == 0xed)
+        *high = 0x9f;
+    else if (first == 0xf0)
+        *low = 0x90;
+    else if (first == 0xf4)
+        *high = 0x8f;
+    return first < 0xf0 ? 3 : 4;
+}
+
+size_t nl_utf8_check(const char *text, size_t length, size_t *bad)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    size_t at = 0;
+    while (at < length) {
+        uint64_t eight;
+        while (at + 8 <= length && (memcpy(&eight, s + at, 8), !(eight & 0x8080808080808080u)))
+            at += 8;
+        if (at == length)
+            break;
+        unsigned char low, high;
+        unsigned size = lead(s[at], &low, &high), good = 1;
+        while (good < size && at + good < length && s[at + good] >= low && s[at + good] <= high) {
+            good++;
+            low = 0x80;
+            high = 0xbf;
+        }
+        if (size == 0 || good < size) {
+            if (bad)
+                *bad = good;
+            return at;
+        }
+        at += size;
+    }
+    return length;
+}
+
+uint32_t nl_utf8_get(const char *text, unsigned *size)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    if (s[0] < 0x80) {
+        *size = 1;
+        return s[0];
+    }
+    if (s[0] < 0xe0) {
+        *size = 2;
+        return (s[0] & 0x1fu) << 6 | (s[1] & 0x3fu);
+    }
+    if (s[0] < 0xf0) {
+        *size = 3;
+        return (s[0] & 0x0fu) << 12 | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu);
+    }
+    *size = 4;
+    return (s[0] & 0x07u) << 18 | (s[1] & 0x3fu) << 12 | (s[2] & 0x3fu) << 6 | (s[3] & 0x3fu);
+}
+
+unsigned nl_utf8_size(unsigned char first)
+{
+    return first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+}
+
+unsigned nl_utf8_put(uint32_t c, char out[4])
+{
+    if (c < 0x80) {
+        out[0] = (char)c;
+        return 1;
+    }
+    unsigned size = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    static const unsigned char first[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    for (unsigned i = size - 1; i > 0; i--, c >>= 6)
+        out[i] = (char)(0x80 | (c & 0x3f));
+    out[0] = (char)(first[size] | c);
+    return size;
+}
+
+size_t nl_utf8_back(const char *text, size_t end)
+{
+    do
+        end--;
+    while (end > 0 && ((unsigned char)text[end] & 0xc0) == 0x80);
+    return end;
+}
+
+static unsigned properties(uint32_t c)
+{
+    return c < NL_CODE_POINTS ? nl_unicode_blocks[nl_unicode_index[c >> 8]][c & 0xff] : NL_CAT_CN;
+}
+
+enum nl_category nl_unicode_category(uint32_t c)
+{
+    return (enum nl_category)(properties(c) & 0x1f);
+}
+
+bool nl_unicode_is_alphabetic(uint32_t c)
+{
+    return properties(c) & 0x20;
+}
+
+bool nl_unicode_is_space(uint32_t c)
+{
+    if (c < 0x80)
+        return c == ' ' || (c >= '\t' && c <= '\r');
+    unsigned category = nl_unicode_category(c);
+    return category == NL_CAT_ZS || category == NL_CAT_ZL || category == NL_CAT_ZP || c == 0x85;
+}
+
+bool nl_unicode_is_numeric(uint32_t c)
+{
+    unsigned category = nl_unicode_category(c);
+    return category >= NL_CAT_ND && category <= NL_CAT_NO;
+}
+
+bool nl_unicode_is_word(uint32_t c)
+{
+    unsigned category = nl_unicode_category(c);
+    return nl_unicode_is_alphabetic(c) || (category >= NL_CAT_MC && category <= NL_CAT_ND) ||
+           category == NL_CAT_PC;
+}
+
+static bool in_ranges(const struct nl_unicode_range *ranges, size_t count, uint32_t c)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (ranges[middle].last < c)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && ranges[low].first <= c;
+}
+
+bool nl_unicode_is_newer(uint32_t c)
+{
+    return in_ranges(nl_unicode_newer, nl_unicode_n_newer, c);
+}
+
+/* Appends the normal form of a run that holds no inert character. */
+static int normalize_run(utf8proc_option_t options, const char *text, size_t length, struct nl_buf *out,
+                         struct nl_error *error)
+{
+    if (length > (size_t)PTRDIFF_MAX / 32)
+        return nl_fail_memory(error, "normalized text");
+    ptrdiff_t size =
+        utf8proc_decompose((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)length, NULL, 0, options);
+    if (size < 0)
+        return nl_fail(error, NL_DATA, "cannot normalize: %s", utf8proc_errmsg(size));
+    int32_t *points = malloc(((size_t)size + 1) * sizeof *points);
+    if (!points)
+        return nl_fail_memory(error, "normalized text");
+    utf8proc_decompose((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)length, points, size, options);
+    size = utf8proc_normalize_utf32(points, size, options);
+    for (ptrdiff_t i = 0; i < size; i++) {
+        char bytes[4];
+        nl_buf_add(out, bytes, nl_utf8_put((uint32_t)points[i], bytes));
+    }
+    free(points);
+    return 0;
+}
+
+int nl_unicode_normalize(enum nl_form_of_text form, const char *text, size_t length, struct nl_buf *out,
+                         struct nl_error *error)
+{
+    static const utf8proc_option_t options[] = {
+        [NL_NFC] = UTF8PROC_STABLE | UTF8PROC_COMPOSE,
+        [NL_NFD] = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE,
+        [NL_NFKC] = UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT,
+        [NL_NFKD] = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT,
+    };
+    /* Every form leaves ASCII alone, NFC all below U+0300; so only the stretches above need work, each with
+       the character before it, which a mark may join. */
+    uint32_t limit = form == NL_NFC ? 0x300 : 0x80;
+    size_t done = 0, at = 0, previous = 0;
+    while (at < length) {
+        unsigned size;
+        uint32_t c = nl_utf8_get(text + at, &size);
+        if (c < limit) {
+            previous = at;
+            at += size;
+            continue;
+        }
+        nl_buf_add(out, text + done, previous - done);
+        size_t start = previous, end = at;
+        while (end < length && (c = nl_utf8_get(text + end, &size)) >= limit) {
+            if (c > 0x700 && in_ranges(nl_unicode_inert, nl_unicode_n_inert, c)) {
+                if (normalize_run(options[form], text + start, end - start, out, error) != 0)
+                    return -1;
+                nl_buf_add(out, text + end, size);
+                start = end + size;
+            }
+            end += size;
+        }
+        if (normalize_run(options[form], text + start, end - start, out, error) != 0)
+            return -1;
+        done = previous = at = end;
+    }
+    nl_buf_add(out, text + done, length - done);
+    return nl_buf_check(out, "normalized text", error);
+}
+
+static uint32_t lower(uint32_t c)
+{
+    size_t low = 0, high = nl_unicode_n_lower;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (nl_unicode_lower[middle].last < c)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == nl_unicode_n_lower || nl_unicode_lower[low].first > c)
+        return c;
+    const struct nl_unicode_lower *run = &nl_unicode_lower[low];
+    return (c - run->first) % (uint32_t)run->stride ? c : (uint32_t)((int32_t)c + run->delta);
+}
+
+void nl_unicode_lowercase(const char *text, size_t length, struct nl_buf *out)
+{
+    for (size_t at = 0; at < length;) {
+        unsigned size;
+        uint32_t c = nl_utf8_get(text + at, &size);
+        at += size;
+        char bytes[4];
+        if (c < 0x80) {
+            nl_buf_putc(out, (char)(c - 'A' < 26 ? c + 32 : c));
+        } else if (c == 0x130) {
+            nl_buf_puts(out, "i\xcc\x87"); /* the one character whose lower case is two */
+        } else {
+            nl_buf_add(out, bytes, nl_utf8_put(lower(c), bytes));
+        }
+    }
+}

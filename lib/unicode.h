@@ -1,0 +1,76 @@
+/*
+ * unicode.h: UTF-8, properties and normal forms of characters. The only file that knows utf8proc.
+ *
+ * Properties are those of Unicode 16, from own tables: regexes and splits then do not depend on what the
+ * installed libraries know. Normal forms follow `tokenizers` 0.23, whose tables are of Unicode 9: a character
+ * assigned later stays as it is and is a starter. Lower case is that of Rust's char::to_lowercase, one
+ * character at a time.
+ */
+#ifndef NL_UNICODE_H
+#define NL_UNICODE_H
+
+#include "buf.h"
+
+/* In the order of their two-letter names. */
+enum nl_category {
+    NL_CAT_CC,
+    NL_CAT_CF,
+    NL_CAT_CN,
+    NL_CAT_CO,
+    NL_CAT_CS,
+    NL_CAT_LL,
+    NL_CAT_LM,
+    NL_CAT_LO,
+    NL_CAT_LT,
+    NL_CAT_LU,
+    NL_CAT_MC,
+    NL_CAT_ME,
+    NL_CAT_MN,
+    NL_CAT_ND,
+    NL_CAT_NL,
+    NL_CAT_NO,
+    NL_CAT_PC,
+    NL_CAT_PD,
+    NL_CAT_PE,
+    NL_CAT_PF,
+    NL_CAT_PI,
+    NL_CAT_PO,
+    NL_CAT_PS,
+    NL_CAT_SC,
+    NL_CAT_SK,
+    NL_CAT_SM,
+    NL_CAT_SO,
+    NL_CAT_ZL,
+    NL_CAT_ZP,
+    NL_CAT_ZS,
+    NL_CATEGORIES
+};
+enum { NL_CODE_POINTS = 0x110000 };
+
+/* `length` itself when all is UTF-8 (no surrogates, nothing overlong), else the offset of the first byte that
+ *is not; bad (may be NULL) gets the length of that maximal bad part, which one U+FFFD replaces. */
+size_t nl_utf8_check(const char *text, size_t length, size_t *bad);
+/* The character that begins at valid UTF-8; *size its bytes. */
+uint32_t nl_utf8_get(const char *text, unsigned *size);
+/* The bytes of a character that begins with this byte. */
+unsigned nl_utf8_size(unsigned char first);
+/* Writes 1 to 4 bytes; returns how many. */
+unsigned nl_utf8_put(uint32_t c, char out[4]);
+/* The start of the last character before `end` > 0. */
+size_t nl_utf8_back(const char *text, size_t end);
+
+enum nl_category nl_unicode_category(uint32_t c);
+bool nl_unicode_is_alphabetic(uint32_t c);
+bool nl_unicode_is_space(uint32_t c);   /* White_Space */
+bool nl_unicode_is_numeric(uint32_t c); /* Nd, Nl, No */
+bool nl_unicode_is_word(uint32_t c);    /* \w of Oniguruma: Alphabetic, M, Nd, Pc */
+/* Unknown to Unicode 14, PCRE2 10.40 to 10.42's. */
+bool nl_unicode_is_newer(uint32_t c);
+
+enum nl_form_of_text { NL_NFC, NL_NFD, NL_NFKC, NL_NFKD };
+/* Appends the normal form of valid UTF-8. */
+int nl_unicode_normalize(enum nl_form_of_text form, const char *text, size_t length, struct nl_buf *out,
+                         struct nl_error *error);
+void nl_unicode_lowercase(const char *text, size_t length, struct nl_buf *out);
+
+#endif
