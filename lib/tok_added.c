@@ -150,12 +150,14 @@ static int build_by_id(struct nl_tokenizer *tok, struct nl_error *error)
     return 0;
 }
 
-/* The reference decodes an id to the normalized content, and leaves it out when that is a special token's content. */
+/* The reference decodes an id to the normalized content, and leaves it out when that is a special token's
+ * content. */
 static bool is_hidden(const struct nl_tokenizer *tok, const struct tok_added_token *token)
 {
     if (token->pattern.at == token->content.at)
         return token->special;
-    const struct tok_added_token *other = find_content(tok, tok_text(tok, token->pattern), token->pattern.size);
+    const struct tok_added_token *other =
+        find_content(tok, tok_text(tok, token->pattern), token->pattern.size);
     return other && other->special;
 }
 

@@ -1,4 +1,5 @@
-/* Ids and decoded text against what the Python package `tokenizers` gave (tests/data and the shared cases). */
+/* Ids and decoded text against what the Python package `tokenizers` gave (tests/data and the shared cases).
+ */
 #include "test.h"
 
 #include "file.h"
@@ -31,7 +32,8 @@ static void wanted_ids(const struct nl_json *line, struct nl_ids *ids)
         add_runs(nl_json_get(line, "ids_runs"), ids);
         return;
     }
-    for (const struct nl_json *item = nl_json_first(nl_json_get(line, "ids")); item; item = nl_json_next(item)) {
+    for (const struct nl_json *item = nl_json_first(nl_json_get(line, "ids")); item;
+         item = nl_json_next(item)) {
         int64_t id;
         assert_true(nl_json_integer(item, 0, UINT32_MAX, &id));
         uint32_t value = (uint32_t)id;
@@ -46,7 +48,8 @@ static void wanted_text(const struct nl_json *line, struct nl_buf *text)
         nl_json_copy_string(whole, text);
         return;
     }
-    for (const struct nl_json *part = nl_json_first(nl_json_get(line, "parts")); part; part = nl_json_next(part)) {
+    for (const struct nl_json *part = nl_json_first(nl_json_get(line, "parts")); part;
+         part = nl_json_next(part)) {
         int64_t times = 0;
         assert_true(nl_json_integer(nl_json_next(nl_json_first(part)), 0, 1 << 24, &times));
         for (int64_t i = 0; i < times; i++)
@@ -54,7 +57,8 @@ static void wanted_text(const struct nl_json *line, struct nl_buf *text)
     }
 }
 
-static void decode(const struct nl_tokenizer *tokenizer, const struct nl_ids *ids, unsigned flags, struct nl_buf *out)
+static void decode(const struct nl_tokenizer *tokenizer, const struct nl_ids *ids, unsigned flags,
+                   struct nl_buf *out)
 {
     struct nl_error error;
     struct nl_decoder *decoder = nl_decoder_open(tokenizer, flags, &error);
@@ -80,11 +84,13 @@ static bool check_encoding(struct nl_tokenizer *tokenizer, const struct nl_json 
     struct nl_ids ids = {0}, wanted = {0};
     wanted_text(line, &text);
     wanted_ids(line, &wanted);
-    unsigned flags = (nl_json_is(nl_json_get(line, "add_special_tokens"), NL_JSON_TRUE) ? NL_ENCODE_SPECIAL : 0) |
-                     (nl_json_is(nl_json_get(line, "special_as_text"), NL_JSON_TRUE) ? NL_ENCODE_PLAIN : 0);
+    unsigned flags =
+        (nl_json_is(nl_json_get(line, "add_special_tokens"), NL_JSON_TRUE) ? NL_ENCODE_SPECIAL : 0) |
+        (nl_json_is(nl_json_get(line, "special_as_text"), NL_JSON_TRUE) ? NL_ENCODE_PLAIN : 0);
     if (nl_tokenizer_encode(tokenizer, text.size ? text.data : "", text.size, flags, &ids, &error) != 0)
         fail_msg("%s", error.message);
-    bool good = ids.count == wanted.count && (ids.count == 0 || !memcmp(ids.data, wanted.data, 4 * ids.count));
+    bool good =
+        ids.count == wanted.count && (ids.count == 0 || !memcmp(ids.data, wanted.data, 4 * ids.count));
     decode(tokenizer, &wanted, NL_DECODE_SPECIAL, &decoded);
     if (nl_json_is(nl_json_get(line, "decoded"), NL_JSON_STRING)) {
         nl_json_copy_string(nl_json_get(line, "decoded"), &wanted_decoded);
@@ -101,8 +107,8 @@ static bool check_encoding(struct nl_tokenizer *tokenizer, const struct nl_json 
 }
 
 /* The pieces must not come later than the reference's stream gives them (null: nothing new). */
-static bool check_steps(const struct nl_tokenizer *tokenizer, const struct nl_json *line, const struct nl_ids *ids,
-                        unsigned flags)
+static bool check_steps(const struct nl_tokenizer *tokenizer, const struct nl_json *line,
+                        const struct nl_ids *ids, unsigned flags)
 {
     struct nl_error error;
     struct nl_buf out = {0}, shown = {0};
@@ -114,7 +120,8 @@ static bool check_steps(const struct nl_tokenizer *tokenizer, const struct nl_js
         assert_int_equal(nl_decoder_push(decoder, ids->data[i], &out, &error), 0);
         if (nl_json_is(step, NL_JSON_STRING))
             nl_json_copy_string(step, &shown);
-        good = good && out.size >= shown.size && memcmp(out.data ? out.data : "", shown.data ? shown.data : "", shown.size) == 0;
+        good = good && out.size >= shown.size &&
+               memcmp(out.data ? out.data : "", shown.data ? shown.data : "", shown.size) == 0;
     }
     nl_decoder_close(decoder);
     nl_buf_free(&out);
@@ -131,7 +138,8 @@ static bool check_decoding(struct nl_tokenizer *tokenizer, const struct nl_json 
 {
     struct nl_buf decoded = {0}, wanted = {0};
     struct nl_ids ids = {0};
-    unsigned flags = nl_json_is(nl_json_get(line, "skip_special_tokens"), NL_JSON_TRUE) ? 0 : NL_DECODE_SPECIAL;
+    unsigned flags =
+        nl_json_is(nl_json_get(line, "skip_special_tokens"), NL_JSON_TRUE) ? 0 : NL_DECODE_SPECIAL;
     wanted_ids(line, &ids);
     bool good = true, known = true;
     for (size_t i = 0; i < ids.count; i++) {
@@ -164,9 +172,10 @@ static void use(struct set *set, const char *folder, const char *format, const c
         fail_msg("%s", error.message);
 }
 
-/* Runs the lines of a file whose tokenizer is `only` (NULL: all); returns how many there were, and fails with how many were wrong. */
-static unsigned run_file(struct set *set, const char *cases, const char *folder, const char *format, const char *only,
-                         bool (*check)(struct nl_tokenizer *, const struct nl_json *))
+/* Runs the lines of a file whose tokenizer is `only` (NULL: all); returns how many there were, and fails with
+ * how many were wrong. */
+static unsigned run_file(struct set *set, const char *cases, const char *folder, const char *format,
+                         const char *only, bool (*check)(struct nl_tokenizer *, const struct nl_json *))
 {
     struct nl_error error;
     struct nl_buf text = {0};
@@ -198,7 +207,8 @@ static void mini_encoding(void **state)
 {
     (void)state;
     struct set set = {.name = ""};
-    assert_true(run_file(&set, "tests/data/tokenizer/cases.jsonl", "tests/data/tokenizer", "%s.json", NULL, check_encoding) > 90);
+    assert_true(run_file(&set, "tests/data/tokenizer/cases.jsonl", "tests/data/tokenizer", "%s.json", NULL,
+                         check_encoding) > 90);
     nl_tokenizer_close(set.tokenizer);
 }
 
@@ -206,7 +216,8 @@ static void mini_decoding(void **state)
 {
     (void)state;
     struct set set = {.name = ""};
-    assert_true(run_file(&set, "tests/data/tokenizer/detok.jsonl", "tests/data/tokenizer", "%s.json", NULL, check_decoding) > 0);
+    assert_true(run_file(&set, "tests/data/tokenizer/detok.jsonl", "tests/data/tokenizer", "%s.json", NULL,
+                         check_decoding) > 0);
     nl_tokenizer_close(set.tokenizer);
 }
 
