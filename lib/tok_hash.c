@@ -111,17 +111,13 @@ static void write_cache(const char *path, const char *hex)
 {
     struct nl_error ignored;
     struct nl_outfile file;
-    char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, (size_t)(slash - path)) : NULL;
-    /* The folder and its parent; more is not ours to make. */
-    char *parent = folder ? strrchr(folder, '/') : NULL;
-    if (parent && parent != folder) {
-        *parent = '\0';
-        mkdir(folder, 0700);
-        *parent = '/';
-        mkdir(folder, 0700);
+    char *folders = strdup(path);
+    for (char *slash = folders ? strchr(folders + 1, '/') : NULL; slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(folders, 0700);
+        *slash = '/';
     }
-    free(folder);
+    free(folders);
     if (nl_outfile_open(&file, path, &ignored) != 0)
         return;
     if (nl_write_all(file.fd, hex, HEX, path, &ignored) != 0 ||
