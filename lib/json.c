@@ -342,7 +342,7 @@ void nl_json_print_key(const struct nl_json *member, struct nl_buf *out)
 static void print_number(double value, struct nl_buf *out)
 {
     char text[40] = "null";
-    if (value == floor(value) && fabs(value) <= exact_limit && !(value == 0 && signbit(value)))
+    if (value == floor(value) && fabs(value) <= exact_limit)
         snprintf(text, sizeof text, "%.0f", value);
     else if (isfinite(value))
         for (int digits = 6; digits <= 17; digits++) {

@@ -8,7 +8,7 @@
 
 enum {
     MAX_DEPTH = 1000, /* as CJSON_NESTING_LIMIT */
-    MAX_NUMBER = 60,  /* cJSON reads no more than 63 characters of a number */
+    MAX_NUMBER = 60,  /* some versions of cJSON read no more than 63 characters of a number */
 };
 
 struct scan {

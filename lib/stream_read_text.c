@@ -6,9 +6,10 @@
 #include "locale_c.h"
 #include "stream_internal.h"
 
+/* Also a newline, where there can be none. */
 static bool is_blank(char c)
 {
-    return c == ' ' || (c >= '\t' && c <= '\r' && c != '\n');
+    return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
 static int begin_object(struct nl_reader *reader, const char *kind, const char *text, struct nl_error *error)

@@ -86,15 +86,13 @@ static int retry(struct nl_writer *writer, struct nl_error *error)
 static int write_out(struct nl_writer *writer, struct piece more, struct nl_error *error)
 {
     struct iovec rest[2] = {{writer->out.data, writer->out.size}, {(void *)(uintptr_t)more.bytes, more.size}};
-    int first = 0;
     if (nl_buf_check(&writer->out, writer->name, error) != 0)
         return -1;
     while (rest[0].iov_len + rest[1].iov_len > 0) {
-        first = rest[0].iov_len == 0;
-        ssize_t wrote = writev(writer->fd, rest + first, 2 - first);
+        ssize_t wrote = writev(writer->fd, rest, 2);
         if (wrote < 0 && retry(writer, error) != 0)
             return -1;
-        for (int i = first; i < 2 && wrote > 0; i++) {
+        for (int i = 0; i < 2 && wrote > 0; i++) {
             size_t step = (size_t)wrote < rest[i].iov_len ? (size_t)wrote : rest[i].iov_len;
             rest[i].iov_base = (char *)rest[i].iov_base + step;
             rest[i].iov_len -= step;

@@ -168,7 +168,8 @@ static void big_object(void **state)
 static void lookups(void **state)
 {
     (void)state;
-    struct nl_json *json = read_text("{\"Key\":1,\"key\":2.5,\"s\":\"x\",\"n\":9007199254740992,\"f\":-3}");
+    struct nl_json *json = read_text("{\"Key\":1,\"key\":2.5,\"s\":\"x\",\"n\":9007199254740992,\"f\":-3,"
+                                     "\"m\":9007199254740994,\"h\":-1e300}");
     int64_t integer = 0;
     assert_true(nl_json_integer(nl_json_get(json, "Key"), 0, 10, &integer));
     assert_int_equal(integer, 1);
@@ -180,6 +181,8 @@ static void lookups(void **state)
     assert_int_equal(integer, -3);
     assert_true(nl_json_integer(nl_json_get(json, "n"), 0, INT64_MAX, &integer));
     assert_true(integer == INT64_C(9007199254740992));
+    assert_false(nl_json_integer(nl_json_get(json, "m"), 0, INT64_MAX, &integer));
+    assert_false(nl_json_integer(nl_json_get(json, "h"), INT64_MIN, INT64_MAX, &integer));
     assert_null(nl_json_get(NULL, "x"));
     assert_null(nl_json_get(nl_json_get(json, "s"), "x"));
     assert_true(nl_json_is(nl_json_get(json, "s"), NL_JSON_STRING));

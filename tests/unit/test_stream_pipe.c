@@ -237,12 +237,43 @@ static void a_signal_ends_the_wait(void **state)
     struct nl_reader *reader = nl_reader_open(ends[0], "test", &error);
     nl_reader_on_wait(reader, stop_when_signalled, &calls);
     struct itimerval timer = {.it_value = {.tv_usec = 50000}};
+    signalled = 0;
     double start = seconds();
     setitimer(ITIMER_REAL, &timer, NULL);
     assert_int_equal(nl_reader_next(reader, &frame, &error), -1);
     assert_string_equal(error.message, "signal");
     assert_int_equal(calls, 2);
     assert_true(seconds() - start < 0.4);
+    nl_reader_close(reader);
+    sigaction(SIGALRM, &before, NULL);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static int raise_and_wait(void *context, struct nl_error *error)
+{
+    if (stop_when_signalled(context, error) != 0)
+        return -1;
+    raise(SIGALRM);
+    return 0;
+}
+
+/* A signal after the wait function has looked, before the wait: noticed soon. */
+static void a_signal_just_before_the_wait(void **state)
+{
+    (void)state;
+    int ends[2], calls = 0;
+    assert_int_equal(pipe(ends), 0);
+    struct nl_error error;
+    struct nl_frame frame;
+    struct sigaction action = {.sa_handler = note}, before;
+    sigaction(SIGALRM, &action, &before);
+    signalled = 0;
+    struct nl_reader *reader = nl_reader_open(ends[0], "test", &error);
+    nl_reader_on_wait(reader, raise_and_wait, &calls);
+    assert_int_equal(nl_reader_next(reader, &frame, &error), -1);
+    assert_string_equal(error.message, "signal");
+    assert_int_equal(calls, 2);
     nl_reader_close(reader);
     sigaction(SIGALRM, &before, NULL);
     close(ends[0]);
@@ -314,6 +345,7 @@ int main(void)
         cmocka_unit_test(a_killed_writer_is_noticed),
         cmocka_unit_test(the_wait_function_comes_before_each_wait),
         cmocka_unit_test(a_signal_ends_the_wait),
+        cmocka_unit_test(a_signal_just_before_the_wait),
         cmocka_unit_test(signals_alone_do_no_harm),
         cmocka_unit_test(a_fifo_without_a_writer_is_waited_for),
     };

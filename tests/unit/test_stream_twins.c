@@ -75,8 +75,8 @@ static void logits(void **state)
 static void bad_logits(void **state)
 {
     (void)state;
-    static const char *const words[] = {"5",     "5:",     "5:x",  ":1",    "x:1",  "5:1x",
-                                        "5:1:2", "5:1e99", "-1:2", "5:1,5", "5 :1", "4294967296:1"};
+    static const char *const words[] = {"5",    "5:",     "5:x",  ":1",    "x:1",  "5:1x",        "5:1:2",
+                                        "5: 1", "5:1e99", "-1:2", "5:1,5", "5 :1", "4294967296:1"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         char text[60], want[200], first[40];
         snprintf(text, sizeof text, "2 %s\n", words[i]);

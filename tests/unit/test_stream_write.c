@@ -3,7 +3,9 @@
 
 #include <math.h>
 #include <pty.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 enum { SHOW_LOGITS = 1, TOP2 = 2 };
@@ -261,6 +263,7 @@ static void large_ids_are_cut(void **state)
     uint32_t last = 0;
     while (nl_reader_next(reader, &frame, &error) > 0)
         if (frame.kind == NL_TOKS) {
+            assert_true(frame.count <= 1 << 20);
             count += frame.count;
             last = frame.ids[frame.count - 1];
         }
@@ -313,14 +316,18 @@ static void no_binary_to_a_terminal(void **state)
     close(slave);
 }
 
-/* A full pipe without waiting, emptied by another process. */
-static void writes_to_a_descriptor_that_does_not_wait(void **state)
+static void note(int number)
 {
-    (void)state;
+    (void)number;
+}
+
+/* A frame larger than a pipe, emptied slowly by another process, while signals come. `flags`: the pipe's. */
+static void write_to_a_full_pipe(int flags)
+{
     struct nl_error error;
     enum { N = 400000 };
     int ends[2];
-    assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+    assert_int_equal(pipe2(ends, flags), 0);
     pid_t child = fork();
     if (child == 0) {
         close(ends[1]);
@@ -333,19 +340,36 @@ static void writes_to_a_descriptor_that_does_not_wait(void **state)
         _exit(got > 0 && frame.kind == NL_LGTS && frame.count == N && frame.logits[N - 1] == 2 ? 0 : 1);
     }
     close(ends[0]);
+    struct sigaction action = {.sa_handler = note}, before;
+    sigaction(SIGALRM, &action, &before);
+    struct itimerval timer = {.it_value = {.tv_usec = 5000}, .it_interval = {.tv_usec = 5000}}, off = {0};
+    setitimer(ITIMER_REAL, &timer, NULL);
     float *logits = calloc(N, sizeof *logits);
     logits[N - 1] = 2;
     struct nl_writer *writer = open_writer(ends[1], NL_BINARY, 0);
     struct nl_json *object = nl_json_new_object();
-    assert_int_equal(nl_writer_object(writer, NL_NLS1, object, &error), 0);
+    int result = nl_writer_object(writer, NL_NLS1, object, &error);
+    if (result == 0)
+        result = nl_writer_logits(writer, 1, logits, N, &error);
+    if (result == 0)
+        result = nl_writer_flush(writer, &error);
+    setitimer(ITIMER_REAL, &off, NULL);
+    sigaction(SIGALRM, &before, NULL);
+    assert_int_equal(result, 0);
     nl_json_free(object);
-    assert_int_equal(nl_writer_logits(writer, 1, logits, N, &error), 0);
-    assert_int_equal(nl_writer_close(writer, &error), 0);
+    nl_writer_close(writer, NULL);
     free(logits);
     close(ends[1]);
     int status;
     waitpid(child, &status, 0);
     assert_int_equal(status, 0);
+}
+
+static void a_full_pipe_is_waited_for(void **state)
+{
+    (void)state;
+    write_to_a_full_pipe(0);
+    write_to_a_full_pipe(O_NONBLOCK);
 }
 
 int main(void)
@@ -361,7 +385,7 @@ int main(void)
         cmocka_unit_test(large_ids_are_cut),
         cmocka_unit_test(errors),
         cmocka_unit_test(no_binary_to_a_terminal),
-        cmocka_unit_test(writes_to_a_descriptor_that_does_not_wait),
+        cmocka_unit_test(a_full_pipe_is_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
