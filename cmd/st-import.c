@@ -155,24 +155,20 @@ static int default_link(struct nl_buf *out, struct nl_error *error)
 
 /* Puts a new link in place in one step; to a folder beside it by its name alone, so that both can move
  * together. */
-static int set_link(const char *link, const char *folder, struct nl_error *error)
+static int set_link(const char *link, const char *folder, bool beside, struct nl_error *error)
 {
-    struct nl_buf temporary = {0}, place = {0};
+    struct nl_buf temporary = {0};
+    char *full = realpath(folder, NULL);
+    int result = 0;
     nl_buf_printf(&temporary, "%s.%ld", link, (long)getpid());
-    nl_buf_add(&place, link, (size_t)(strrchr(link, '/') - link));
-    char *full = realpath(folder, NULL), *beside = place.failed ? NULL : realpath(place.data, NULL);
-    int result = !full || !beside || temporary.failed ? nl_fail_memory(error, "path") : 0;
-    const char *target = full;
-    if (result == 0 && (size_t)(strrchr(full, '/') - full) == strlen(beside) &&
-        strncmp(full, beside, strlen(beside)) == 0)
-        target = strrchr(full, '/') + 1;
-    if (result == 0 && (symlink(target, temporary.data) != 0 || rename(temporary.data, link) != 0)) {
+    if (!full || temporary.failed) {
+        result = nl_fail_memory(error, "path");
+    } else if (symlink(beside ? strrchr(folder, '/') + 1 : full, temporary.data) != 0 ||
+               rename(temporary.data, link) != 0) {
         result = nl_fail_errno(error, "cannot make the link", link);
         unlink(temporary.data);
     }
     free(full);
-    free(beside);
-    nl_buf_free(&place);
     nl_buf_free(&temporary);
     return result;
 }
@@ -194,7 +190,7 @@ static int import(const struct options *o, struct progress *progress, struct nl_
     if (result == 0)
         result = nl_newfolder_commit(&new, error);
     if (result == 0 && o->set_default)
-        result = set_link(link.data, new.path, error);
+        result = set_link(link.data, folder->data, !o->output, error);
     nl_newfolder_close(&new);
     nl_buf_free(&link);
     nl_gguf_close(file);

@@ -70,7 +70,7 @@ static int read_string(struct cursor *c, struct nl_gguf_string *out)
 /* A key or a name, as an allocated C string. */
 static char *read_name(struct cursor *c)
 {
-    struct nl_gguf_string string;
+    struct nl_gguf_string string = {"", 0};
     if (read_string(c, &string) != 0)
         return NULL;
     if (memchr(string.data, 0, string.size)) {
@@ -238,6 +238,8 @@ static int place_tensors(struct cursor *c, struct nl_gguf *file)
     uint64_t header = (uint64_t)(c->at - c->start), padding = -header & (file->alignment - 1);
     uint64_t available = left(c) > padding ? left(c) - padding : 0, end = 0;
     const uint8_t *data = c->at + (left(c) > padding ? padding : left(c));
+    if (file->n_tensors == 0)
+        return 0;
     qsort(file->tensors, file->n_tensors, sizeof *file->tensors, by_offset);
     for (size_t i = 0; i < file->n_tensors; i++) {
         struct nl_gguf_tensor *tensor = &file->tensors[i];
@@ -446,7 +448,7 @@ int nl_gguf_strings(const struct nl_gguf *file, const char *key, struct nl_gguf_
 {
     const struct nl_gguf_pair *pair = NULL;
     int found = nl_gguf_array(file, key, NL_GGUF_STRING, &pair, error);
-    if (found <= 0)
+    if (found <= 0 || !pair)
         return found;
     struct nl_gguf_string *strings = calloc(pair->count ? pair->count : 1, sizeof *strings);
     if (!strings)

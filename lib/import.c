@@ -68,16 +68,20 @@ static int add_route(struct routes *r, const struct nl_gguf *file, const struct 
     const struct nl_gguf_tensor *source = nl_gguf_tensor(file, plan->from);
     if (check_source(file, plan, source, error) != 0)
         return -1;
-    char *name = strdup(plan->to);
-    if (!name || grow(r) != 0) {
-        free(name);
+    if (grow(r) != 0)
         return nl_fail_memory(error, file->name);
-    }
-    r->list[r->count++] = (struct nl_route){
-        .entry = {name, dtype, plan->columns ? 2 : 1, {(uint64_t)plan->rows, (uint64_t)plan->columns}},
+    struct nl_route *route = &r->list[r->count];
+    *route = (struct nl_route){
+        .entry = {strdup(plan->to),
+                  dtype,
+                  plan->columns ? 2 : 1,
+                  {(uint64_t)plan->rows, (uint64_t)plan->columns}},
         .source = source,
         .head_rows = (uint64_t)plan->head_rows,
     };
+    if (!route->entry.name)
+        return nl_fail_memory(error, file->name);
+    r->count++;
     return 0;
 }
 
@@ -89,7 +93,7 @@ static int add_matrices(struct routes *r, const struct nl_gguf *file, const stru
     const struct {
         const char *from, *to;
         int64_t rows, columns, head_rows;
-        bool bias;
+        int bias; /* 1: there is one */
     } parts[] = {
         {"attn_q", "self_attn.q_proj", c->n_heads * d, hidden, d, c->attention_bias},
         {"attn_k", "self_attn.k_proj", c->n_kv_heads * d, hidden, d, c->attention_bias},

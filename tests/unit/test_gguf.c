@@ -7,7 +7,7 @@
 static void integer(struct nl_buf *b, uint64_t value, int size)
 {
     for (int i = 0; i < size; i++)
-        nl_buf_putc(b, i < 8 ? (char)(value >> 8 * i) : 0);
+        nl_buf_putc(b, (char)(i < 8 ? value >> 8 * i : 0));
 }
 
 static void string(struct nl_buf *b, const char *text)
