@@ -141,7 +141,7 @@ def make_types(weights):
 
 TEXT = """The old lighthouse keeper counted 12 ships and 1,345 gulls before breakfast. "It's late," he'd say, "and they've
 gone." In the winter of 1987 the harbour froze; nobody could leave, and the town's three bakers made bread for all.
-Naïve travellers, café owners and señoritas wrote letters: some in Greek (αβγ), some in Russian (привет), 東京 too."""
+Naïve travellers, café owners and señoritas wrote letters: some in Greek (αβγ), some in Russian (привет), 東京 too. 12345 12345 12345, 1987 1987 1987."""
 STRINGS = ["", " ", "  ", "\n", "\n\n \t", "The keeper", " the keeper's 12345 gulls", "It's LATE, they'VE gone!", "1,345.67 and 2nd 3rd",
            "naïve café señorita", "e\u0301 and é", "αβγ привет 東京", "<|x|>tail", "head <|x|><|y|> tail", "a <|x|>", "hello hello",
            "ends with space ", "tabs\tand\r\nnewlines\r\n", "\u00a0no-break\u3000space", "😀 emoji👍🏽", "x\u0000y", "٣٤٥ ½ ²", "   many   spaces   here",
@@ -153,8 +153,9 @@ def real(name):
     return json.loads(raw)
 
 
-def byte_level_vocab(pre_tokenizer):
-    t = Tokenizer(models.BPE()); t.pre_tokenizer = pre_tokenizer
+def byte_level_vocab():
+    """With merges of digits, which only some of the pre-tokenizers leave a use for."""
+    t = Tokenizer(models.BPE()); t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     t.train_from_iterator([TEXT], trainers.BpeTrainer(vocab_size=330, initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()), show_progress=False))
     model = json.loads(t.to_str())["model"]
     tokens = sorted(model["vocab"], key=model["vocab"].get)
@@ -180,8 +181,7 @@ def make_byte_level(weights, ids):
                           ("gpt-2", dict(plain, pre_tokenizer=json.loads(level.__getstate__()))),
                           ("llama-bpe", real("llama3_1")), ("qwen2", real("qwen2_5"))):
         skeleton["added_tokens"], skeleton["model"]["vocab"], skeleton["model"]["merges"] = [], {}, []
-        splitter = Tokenizer.from_str(json.dumps({k: v for k, v in skeleton.items() if k != "post_processor"})).pre_tokenizer
-        tokens, merges = byte_level_vocab(splitter)
+        tokens, merges = byte_level_vocab()
         tokens += ["Ġhello", "<|x|>", "<|y|>", "<|bos|>"]  # "Ġhello" has no merge: only ignore_merges finds it
         n = len(tokens)
         skeleton["model"].update(vocab={t: i for i, t in enumerate(tokens)}, merges=[list(m) for m in merges])
