@@ -125,6 +125,7 @@ int main(int argc, char **argv)
     parse_options(&options, argc, argv);
     struct nl_forward forward = {.all = options.all, .signal = &cli_signal, .report = cli_error};
     if (options.feedback) {
+        signal(SIGPIPE, SIG_IGN); /* a sampler that died is to be told of */
         forward.feedback_fd = open_feedback(options.feedback);
         forward.feedback = cli_reader_open(forward.feedback_fd, options.feedback, nl_forward_wait_feedback, &forward);
         nl_reader_allow_fragment(forward.feedback);

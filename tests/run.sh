@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.." || exit 1
 export B=$PWD/${B:-build}
 export NL_SHARED=${NL_SHARED:-$PWD/../shared}
 [ -d "$NL_SHARED" ] || unset NL_SHARED
+NL_SMOLLM2=$(tests/model.sh) && export NL_SMOLLM2 || { echo "no SmolLM2: $NL_SMOLLM2"; unset NL_SMOLLM2; }
 export CMOCKA_MESSAGE_OUTPUT=TAP PATH="$B/bin:$PATH"
 log=$B/test.log
 tests=()
