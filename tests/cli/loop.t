@@ -63,14 +63,18 @@ start_loop() {
     sample=$!
     tee "$loop" < "$tap_dir/ids" > "$tap_dir/out" 2> "$tap_dir/err.tee" &
     tee=$!
-    sleep 0.5
+    for _ in {1..100}; do # until it runs
+        [ -s "$tap_dir/read" ] && break
+        sleep 0.1
+    done
 }
 mkfifo "$tap_dir/in" "$tap_dir/logits" "$tap_dir/ids" "$tap_dir/out"
 for victim in forward sample tee reader; do
-    cat "$tap_dir/out" > /dev/null 2>&1 &
+    rm -f "$tap_dir/read"
+    cat "$tap_dir/out" > "$tap_dir/read" 2> /dev/null &
     reader=$!
     start_loop
-    kill -KILL "${!victim}"
+    { kill -KILL "${!victim}" && wait "${!victim}"; } 2> /dev/null
     sleep 1
     left=
     for process in forward sample tee; do
