@@ -203,6 +203,7 @@ int main(int argc, char **argv)
     struct options o = parse(argc, argv);
     struct progress progress = {.shown = !o.quiet && isatty(2)};
     clock_gettime(CLOCK_MONOTONIC, &progress.start);
+    progress.last = progress.start; /* nothing is shown of what takes no time */
     struct nl_error error = {0};
     struct nl_buf folder = {0};
     int result = import(&o, &progress, &folder, &error);

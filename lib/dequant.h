@@ -1,9 +1,10 @@
 /*
  * dequant.h: the element types of GGML, and their blocks turned into float32.
  *
- * A quantised tensor is a row of blocks: each holds a fixed number of elements in a fixed number of bytes, begins
- * anywhere (no alignment) and is little-endian. Layouts and arithmetic are those of ggml-quants.c as the Python
- * package `gguf` (gguf/quants.py) computes them: each product and each sum rounded to float32, in that order.
+ * A quantised tensor is a row of blocks: each holds a fixed number of elements in a fixed number of bytes,
+ * begins anywhere (no alignment) and is little-endian. Layouts and arithmetic are those of ggml-quants.c as
+ * the Python package `gguf` (gguf/quants.py) computes them: each product and each sum rounded to float32, in
+ * that order.
  */
 #ifndef NL_DEQUANT_H
 #define NL_DEQUANT_H
@@ -25,9 +26,9 @@ enum nl_ggml {
 };
 
 struct nl_ggml_type {
-    const char *name;    /* "Q4_K" */
-    uint32_t elements;   /* of a block, at most NL_GGML_MAX_BLOCK */
-    uint32_t bytes;      /* of a block */
+    const char *name;                                     /* "Q4_K" */
+    uint32_t elements;                                    /* of a block, at most NL_GGML_MAX_BLOCK */
+    uint32_t bytes;                                       /* of a block */
     void (*dequantize)(const uint8_t *block, float *out); /* out[elements]; NULL: not supported here */
 };
 

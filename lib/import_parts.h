@@ -12,7 +12,8 @@ enum nl_import_rope { NL_ROPE_DEFAULT, NL_ROPE_LINEAR, NL_ROPE_YARN, NL_ROPE_LLA
 
 /* Hyperparameters, in config.json's terms. */
 struct nl_import_config {
-    int64_t n_layers, hidden_size, intermediate_size, n_heads, n_kv_heads, head_dim, max_positions, vocab_size;
+    int64_t n_layers, hidden_size, intermediate_size, n_heads, n_kv_heads, head_dim, max_positions,
+        vocab_size;
     double rms_norm_eps, rope_theta;
     bool attention_bias, mlp_bias, tied;
     enum nl_import_rope rope;
@@ -47,7 +48,8 @@ struct nl_vocab {
     uint32_t *order;                     /* [count] indices, sorted by content */
     size_t count;
 };
-/* NL_DATA: two tokens are equal, one is not UTF-8, or longer than NL_MAX_TOKEN bytes; `name` is the file's. */
+/* NL_DATA: two tokens are equal, one is not UTF-8, or longer than NL_MAX_TOKEN bytes; `name` is the file's.
+ */
 enum { NL_MAX_TOKEN = 4096 };
 int nl_vocab_init(struct nl_vocab *, const struct nl_gguf_string *tokens, size_t count, const char *name,
                   struct nl_error *error);
@@ -59,11 +61,11 @@ struct nl_merge {
     uint32_t left, right, whole;
 };
 /* out[count] from GGUF's strings "left right". NL_DATA: no two parts, or a part or the whole is no token. */
-int nl_merges_parse(const struct nl_vocab *, const struct nl_gguf_string *strings, size_t count, struct nl_merge *out,
-                    const char *name, struct nl_error *error);
-/* From SentencePiece's scores [count]: every way to cut a token of at least two characters into two tokens is a merge; best
-   score first, then by the ids of whole, left and right, as in the tokenizer.json that Hugging Face publishes for these
-   models. *out is allocated (malloc). */
+int nl_merges_parse(const struct nl_vocab *, const struct nl_gguf_string *strings, size_t count,
+                    struct nl_merge *out, const char *name, struct nl_error *error);
+/* From SentencePiece's scores [count]: every way to cut a token of at least two characters into two tokens is
+   a merge; best score first, then by the ids of whole, left and right, as in the tokenizer.json that Hugging
+   Face publishes for these models. *out is allocated (malloc). */
 int nl_merges_from_scores(const struct nl_vocab *, const struct nl_gguf_pair *scores, struct nl_merge **out,
                           size_t *count, const char *name, struct nl_error *error);
 
