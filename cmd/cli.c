@@ -24,7 +24,8 @@ void cli_start(const char *program)
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0) {
             bool fatal = fd < 2;
-            if (open("/dev/null", fd ? O_WRONLY : O_RDONLY) != fd || fatal) { /* nothing else may get its number */
+            if (open("/dev/null", fd ? O_WRONLY : O_RDONLY) != fd ||
+                fatal) { /* nothing else may get its number */
                 cli_message("standard %s is closed", fd ? "output" : "input");
                 _exit(NL_IO);
             }
@@ -105,7 +106,8 @@ int64_t cli_integer(const char *option, const char *value, int64_t low, int64_t 
     errno = 0;
     long long number = strtoll(value, &end, 10);
     if (end == value || *end || errno || number < low || number > high)
-        cli_usage("%s takes a whole number from %lld to %lld, not '%s'", option, (long long)low, (long long)high, value);
+        cli_usage("%s takes a whole number from %lld to %lld, not '%s'", option, (long long)low,
+                  (long long)high, value);
     return number;
 }
 

@@ -34,7 +34,8 @@ int cli_output_close(struct cli_output *output, bool whole, int status)
     return NL_IO;
 }
 
-struct nl_reader *cli_reader_open(int fd, const char *name, int (*wait)(void *context, struct nl_error *error), void *context)
+struct nl_reader *cli_reader_open(int fd, const char *name,
+                                  int (*wait)(void *context, struct nl_error *error), void *context)
 {
     struct nl_error error;
     struct nl_reader *reader = nl_reader_open(fd, name, &error);

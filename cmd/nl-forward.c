@@ -13,8 +13,7 @@
 static const char help[] =
     "usage: nl-forward [OPTION]... < IDS > LOGITS\n"
     "Run a language model over sequences of token ids and write the logits of the next one.\n"
-    "\n" NL_MODEL_HELP
-    "      --all                     logits for every position, not only the last\n"
+    "\n" NL_MODEL_HELP "      --all                     logits for every position, not only the last\n"
     "      --feedback FIFO           read the ids that a sampler chose, and go on\n"
     "      --text, --json            write the text or the JSON twin of the stream\n"
     "      --top N                   in text: the N largest logits, largest first\n"
@@ -127,7 +126,8 @@ int main(int argc, char **argv)
     if (options.feedback) {
         signal(SIGPIPE, SIG_IGN); /* a sampler that died is to be told of */
         forward.feedback_fd = open_feedback(options.feedback);
-        forward.feedback = cli_reader_open(forward.feedback_fd, options.feedback, nl_forward_wait_feedback, &forward);
+        forward.feedback =
+            cli_reader_open(forward.feedback_fd, options.feedback, nl_forward_wait_feedback, &forward);
         nl_reader_allow_fragment(forward.feedback);
     }
     cli_output_open(&output, options.output, options.form);
@@ -144,8 +144,8 @@ int main(int argc, char **argv)
     }
     double seconds = cli_seconds() - start;
     if (options.verbose && forward.intake.engine)
-        cli_message("%llu ids in %.2f s, %.1f a second: %s, %u threads", (unsigned long long)forward.n_ids, seconds,
-                    (double)forward.n_ids / seconds, nl_engine_backend(forward.intake.engine),
+        cli_message("%llu ids in %.2f s, %.1f a second: %s, %u threads", (unsigned long long)forward.n_ids,
+                    seconds, (double)forward.n_ids / seconds, nl_engine_backend(forward.intake.engine),
                     nl_engine_threads(forward.intake.engine));
     int status = cli_output_close(&output, whole && !cli_signal, (int)forward.status);
     nl_reader_close(forward.feedback);

@@ -11,8 +11,7 @@
 static const char help[] =
     "usage: nl-generate [OPTION | PROCESSOR]... < IDS > IDS\n"
     "Continue sequences of token ids with a language model.\n"
-    "\n" NL_MODEL_HELP
-    "      --echo                    write the prompt too\n"
+    "\n" NL_MODEL_HELP "      --echo                    write the prompt too\n"
     "      --text, --json            write the text or the JSON twin of the stream\n"
     "  -o, --output FILE             write to FILE, which appears when it is complete\n"
     "  -q, --quiet\n"
@@ -79,7 +78,8 @@ static void parse_options(struct options *options, int argc, char **argv)
     if (nl_sample_options_init(&options->sample, &error) != 0)
         cli_die(&error);
     int c, at = 0;
-    while ((c = getopt_long(argc, argv, "o:qvh" NL_MODEL_SHORT_OPTIONS NL_SAMPLE_SHORT_OPTIONS, table, &at)) != -1) {
+    while ((c = getopt_long(argc, argv, "o:qvh" NL_MODEL_SHORT_OPTIONS NL_SAMPLE_SHORT_OPTIONS, table,
+                            &at)) != -1) {
         int taken = nl_model_option(&options->model, c, optarg, &error);
         if (taken == 0)
             taken = nl_sample_option(&options->sample, c, table[at].name, optarg, &error);

@@ -28,7 +28,8 @@ enum nl_status {
 
 struct nl_error {
     enum nl_status code;
-    char message[1000]; /* "what is wrong: where": lower case, no full stop, no newline; "" = already reported */
+    char message[1000]; /* "what is wrong: where": lower case, no full stop, no newline; "" = already reported
+                         */
 };
 
 /* Fills *error (which may be NULL) and returns -1, so that a caller can `return nl_fail(...)`. */
@@ -36,19 +37,40 @@ int nl_fail(struct nl_error *error, enum nl_status code, const char *format, ...
     __attribute__((format(printf, 3, 4)));
 /* The same for an allocation that failed; `what` names it. */
 int nl_fail_memory(struct nl_error *error, const char *what);
-/* The same, with ": strerror(errno)" after `what`: "what: path: reason". ENOENT and ENOTDIR give NL_NOT_FOUND,
-   ENOMEM NL_RESOURCE, all else NL_IO. */
+/* The same, with ": strerror(errno)" after `what`: "what: path: reason". ENOENT and ENOTDIR give
+   NL_NOT_FOUND, ENOMEM NL_RESOURCE, all else NL_IO. */
 int nl_fail_errno(struct nl_error *error, const char *what, const char *path);
 
 /* Element types, in the spelling of safetensors. */
 enum nl_dtype {
-    NL_BOOL, NL_F4, NL_F6_E2M3, NL_F6_E3M2, NL_U8, NL_I8, NL_F8_E5M2, NL_F8_E4M3, NL_F8_E8M0, NL_F8_E4M3FNUZ,
-    NL_F8_E5M2FNUZ, NL_I16, NL_U16, NL_F16, NL_BF16, NL_I32, NL_U32, NL_F32, NL_C64, NL_F64, NL_I64, NL_U64,
+    NL_BOOL,
+    NL_F4,
+    NL_F6_E2M3,
+    NL_F6_E3M2,
+    NL_U8,
+    NL_I8,
+    NL_F8_E5M2,
+    NL_F8_E4M3,
+    NL_F8_E8M0,
+    NL_F8_E4M3FNUZ,
+    NL_F8_E5M2FNUZ,
+    NL_I16,
+    NL_U16,
+    NL_F16,
+    NL_BF16,
+    NL_I32,
+    NL_U32,
+    NL_F32,
+    NL_C64,
+    NL_F64,
+    NL_I64,
+    NL_U64,
     NL_DTYPES,
 };
-const char *nl_dtype_name(enum nl_dtype dtype);             /* "BF16" */
-unsigned nl_dtype_bits(enum nl_dtype dtype);                /* 16 */
-bool nl_dtype_parse(const char *name, size_t length, enum nl_dtype *dtype); /* exact spelling; false if unknown */
+const char *nl_dtype_name(enum nl_dtype dtype); /* "BF16" */
+unsigned nl_dtype_bits(enum nl_dtype dtype);    /* 16 */
+bool nl_dtype_parse(const char *name, size_t length,
+                    enum nl_dtype *dtype); /* exact spelling; false if unknown */
 
 /* *out = a * b, *out = a + b; false on overflow. */
 static inline bool nl_mul(uint64_t a, uint64_t b, uint64_t *out)

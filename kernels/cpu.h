@@ -12,11 +12,12 @@ struct nl_cpu_job {
     const struct nl_plan *plan;
     const struct nl_step *step;
     const struct nl_op *op;
-    float *const *buffers; /* [n_buffers]: [max_tokens][width] */
-    float *cache;          /* [n_blocks][n_layers][2][n_kv_heads][NL_BLOCK][head_dim] */
+    float *const *buffers;               /* [n_buffers]: [max_tokens][width] */
+    float *cache;                        /* [n_blocks][n_layers][2][n_kv_heads][NL_BLOCK][head_dim] */
     const float *rotation[NL_MAX_ROPES]; /* [n_tokens][2][dims / 2]: cosines, sines */
     float *const *scratch; /* [threads]: a panel, or the scores, queries and two partials of NL_CPU_QUERIES */
-    float *partials;       /* [n_tokens][n_heads][blocks][head_dim + 2], see cpu_attention.h; NULL: attention by rows */
+    float *partials; /* [n_tokens][n_heads][blocks][head_dim + 2], see cpu_attention.h; NULL: attention by
+                        rows */
     struct nl_pool *pool;
     unsigned threads;
 };
@@ -28,12 +29,14 @@ struct nl_cpu_kernels {
 };
 
 /* A backend with these kernels, whatever the processor: nl_cpu_open chooses, tests bring their own. */
-struct nl_backend *nl_cpu_open_kernels(const struct nl_cpu_kernels *kernels, unsigned threads, struct nl_error *error);
+struct nl_backend *nl_cpu_open_kernels(const struct nl_cpu_kernels *kernels, unsigned threads,
+                                       struct nl_error *error);
 
 extern const struct nl_cpu_kernels nl_cpu_reference, nl_cpu_portable, nl_cpu_avx2, nl_cpu_avx512;
 
 enum {
-    NL_CPU_PANEL_FLOATS = 64 * 1024, /* of a panel of widened weight rows: half of a usual second-level cache */
+    NL_CPU_PANEL_FLOATS =
+        64 * 1024, /* of a panel of widened weight rows: half of a usual second-level cache */
     NL_CPU_PANEL_MIN_ROWS = 4,
     NL_CPU_QUERIES = 12, /* rows of scores that a thread works on at once */
 };

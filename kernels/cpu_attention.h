@@ -1,10 +1,11 @@
 /*
  * cpu_attention.h: attention over the cache's blocks. Included by cpu_vector.h.
  *
- * A query's softmax over one block of NL_BLOCK positions is a partial: the block's largest score m, the sum l of e^(score - m), and
- * o = sum e^(score - m) v. Partials are merged in the order of their blocks, always by merge(), so that it does not matter who computed
- * them. With many rows a thread takes some rows and one key-value head and merges as it goes; with few, threads share the
- * blocks, leave the partials in job->partials, and merge behind a barrier.
+ * A query's softmax over one block of NL_BLOCK positions is a partial: the block's largest score m, the sum l
+ * of e^(score - m), and o = sum e^(score - m) v. Partials are merged in the order of their blocks, always by
+ * merge(), so that it does not matter who computed them. With many rows a thread takes some rows and one
+ * key-value head and merges as it goes; with few, threads share the blocks, leave the partials in
+ * job->partials, and merge behind a barrier.
  */
 /* Some queries that read one key-value head of one sequence. */
 struct queries {
@@ -29,13 +30,15 @@ static void weigh_values(const float *p, const float *v, size_t dim, size_t lo, 
     size_t d = 0;
     for (; d + 8 * NL_LANES <= dim; d += 8 * NL_LANES) {
         vf acc[8];
-        UNROLL for (int i = 0; i < 8; i++) acc[i] = (vf){0};
+        UNROLL_FOR (int i = 0; i < 8; i++)
+            acc[i] = (vf){0};
         for (size_t j = lo; j < hi; j++) {
             vf weight = broadcast(p[j]);
-            UNROLL for (int i = 0; i < 8; i++) acc[i] =
-                fma_lanes(weight, load(v + j * dim + d + (size_t)i * NL_LANES), acc[i]);
+            UNROLL_FOR (int i = 0; i < 8; i++)
+                acc[i] = fma_lanes(weight, load(v + j * dim + d + (size_t)i * NL_LANES), acc[i]);
         }
-        UNROLL for (int i = 0; i < 8; i++) store(o + d + (size_t)i * NL_LANES, acc[i]);
+        UNROLL_FOR (int i = 0; i < 8; i++)
+            store(o + d + (size_t)i * NL_LANES, acc[i]);
     }
     for (; d < dim; d += NL_LANES) {
         size_t n = dim - d < NL_LANES ? dim - d : NL_LANES;
@@ -47,7 +50,8 @@ static void weigh_values(const float *p, const float *v, size_t dim, size_t lo, 
 }
 
 /* Scores [NL_BLOCK] of one query, of which [lo, hi) count, become e^(score - m); fills the partial. */
-static void finish_partial(float *scores, float scale, size_t lo, size_t hi, const float *v, size_t dim, float *partial)
+static void finish_partial(float *scores, float scale, size_t lo, size_t hi, const float *v, size_t dim,
+                           float *partial)
 {
     float best = -__builtin_inff();
     for (size_t j = 0; j < NL_BLOCK; j++) {
@@ -65,7 +69,8 @@ static void finish_partial(float *scores, float scale, size_t lo, size_t hi, con
     weigh_values(scores, v, dim, lo, hi, partial_output(partial));
 }
 
-/* The partials of all queries for one block; partials are `stride` floats apart. A query that sees nothing of the block gets none. */
+/* The partials of all queries for one block; partials are `stride` floats apart. A query that sees nothing of
+ * the block gets none. */
 static void attend_block(const struct queries *qs, uint32_t block, float *partials, size_t stride)
 {
     const struct nl_op *op = qs->job->op;
@@ -132,9 +137,10 @@ static void add_query(struct queries *qs, uint32_t row, uint32_t head)
     qs->position[qs->count++] = qs->job->step->positions[row];
 }
 
-/* Rows [first, last) of one sequence, heads [head, head + heads) of one key-value head: whole, block after block. */
-static void attend_rows(const struct nl_cpu_job *job, unsigned thread, uint32_t first, uint32_t last, uint32_t head,
-                        uint32_t heads, uint32_t kv_head)
+/* Rows [first, last) of one sequence, heads [head, head + heads) of one key-value head: whole, block after
+ * block. */
+static void attend_rows(const struct nl_cpu_job *job, unsigned thread, uint32_t first, uint32_t last,
+                        uint32_t head, uint32_t heads, uint32_t kv_head)
 {
     size_t dim = job->op->attention.head_dim, stride = dim + 2;
     struct queries qs;
@@ -157,11 +163,12 @@ static void attend_rows(const struct nl_cpu_job *job, unsigned thread, uint32_t 
                 merge(merged + i * stride, partials + i * stride, dim);
     }
     for (size_t i = 0; i < qs.count; i++)
-        divide(merged + i * stride, nl_cpu_row(job, job->op->out, first + (uint32_t)(i / heads)) + (head + i % heads) * dim,
-               dim);
+        divide(merged + i * stride,
+               nl_cpu_row(job, job->op->out, first + (uint32_t)(i / heads)) + (head + i % heads) * dim, dim);
 }
 
-/* Many rows: each thread takes whole units of some rows and one key-value head, in turn, since later rows cost more. */
+/* Many rows: each thread takes whole units of some rows and one key-value head, in turn, since later rows
+ * cost more. */
 static void attention_by_rows(const struct nl_cpu_job *job, unsigned thread)
 {
     const struct nl_op *op = job->op;
@@ -169,12 +176,14 @@ static void attention_by_rows(const struct nl_cpu_job *job, unsigned thread)
     uint32_t heads = group < NL_CPU_QUERIES ? group : NL_CPU_QUERIES, rows = NL_CPU_QUERIES / heads;
     size_t unit = 0;
     for (uint32_t first = 0, last; first < n; first = last) {
-        for (last = first + 1; last < n && last - first < rows && job->step->slots[last] == job->step->slots[first];)
+        for (last = first + 1;
+             last < n && last - first < rows && job->step->slots[last] == job->step->slots[first];)
             last++;
         for (uint32_t kv = 0; kv < op->attention.n_kv_heads; kv++)
             for (uint32_t h = 0; h < group; h += heads)
                 if (unit++ % job->threads == thread)
-                    attend_rows(job, thread, first, last, kv * group + h, group - h < heads ? group - h : heads, kv);
+                    attend_rows(job, thread, first, last, kv * group + h,
+                                group - h < heads ? group - h : heads, kv);
     }
 }
 

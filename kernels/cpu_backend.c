@@ -69,7 +69,8 @@ struct nl_backend *nl_cpu_open(const char *isa, unsigned threads, struct nl_erro
     return kernels ? nl_cpu_open_kernels(kernels, threads, error) : NULL;
 }
 
-struct nl_backend *nl_cpu_open_kernels(const struct nl_cpu_kernels *kernels, unsigned threads, struct nl_error *error)
+struct nl_backend *nl_cpu_open_kernels(const struct nl_cpu_kernels *kernels, unsigned threads,
+                                       struct nl_error *error)
 {
     struct nl_backend *backend = calloc(1, sizeof *backend);
     if (!backend) {
@@ -140,15 +141,18 @@ static int reserve_cache(struct nl_backend *backend, uint64_t n_blocks, struct n
     backend->block_size = nl_plan_block_size(backend->plan);
     if (!nl_mul(backend->block_size, n_blocks, &size) || size > SIZE_MAX / 2)
         return nl_fail(error, NL_RESOURCE, "the cache is too large for the address space");
-    void *cache = mmap(NULL, size ? size : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *cache = mmap(NULL, size ? size : 1, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (cache == MAP_FAILED)
-        return nl_fail(error, NL_RESOURCE, "cannot reserve %llu bytes for the cache", (unsigned long long)size);
+        return nl_fail(error, NL_RESOURCE, "cannot reserve %llu bytes for the cache",
+                       (unsigned long long)size);
     backend->cache = cache;
     backend->cache_size = size ? size : 1;
     return 0;
 }
 
-int nl_backend_load(struct nl_backend *backend, const struct nl_plan *plan, uint64_t n_blocks, struct nl_error *error)
+int nl_backend_load(struct nl_backend *backend, const struct nl_plan *plan, uint64_t n_blocks,
+                    struct nl_error *error)
 {
     backend->plan = plan;
     bool short_of_memory = false;
@@ -172,8 +176,10 @@ void nl_backend_release_block(struct nl_backend *backend, uint32_t block)
         madvise((char *)backend->cache + first, last - first, MADV_DONTNEED);
 }
 
-/* Cosines and sines of every row's position: the angle is one float32 product, as transformers computes it. */
-static void rotation_table(const struct nl_rope *rope, const struct nl_step *step, float *table, size_t begin, size_t end)
+/* Cosines and sines of every row's position: the angle is one float32 product, as transformers computes it.
+ */
+static void rotation_table(const struct nl_rope *rope, const struct nl_step *step, float *table, size_t begin,
+                           size_t end)
 {
     size_t half = rope->dims / 2;
     for (size_t t = begin; t < end; t++)
@@ -213,13 +219,15 @@ static void run_region(void *context, unsigned thread)
 }
 
 /* With few rows the blocks of attention are shared out: makes room for their partials; sets *use. */
-static int prepare_partials(struct nl_backend *backend, const struct nl_step *step, bool *use, struct nl_error *error)
+static int prepare_partials(struct nl_backend *backend, const struct nl_step *step, bool *use,
+                            struct nl_error *error)
 {
     uint32_t n_heads = 0;
     for (size_t i = 0; i < backend->plan->n_ops && n_heads == 0; i++)
         if (backend->plan->ops[i].kind == NL_OP_ATTENTION)
             n_heads = backend->plan->ops[i].attention.n_heads;
-    *use = backend->threads > 1 && (uint64_t)step->n_tokens * backend->plan->n_kv_heads < 4 * (uint64_t)backend->threads;
+    *use = backend->threads > 1 &&
+           (uint64_t)step->n_tokens * backend->plan->n_kv_heads < 4 * (uint64_t)backend->threads;
     size_t need = (size_t)step->n_tokens * n_heads * nl_step_blocks(step) * (backend->plan->head_dim + 2);
     if (!*use || need <= backend->partials_capacity)
         return 0;

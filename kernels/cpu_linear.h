@@ -1,10 +1,12 @@
 /*
- * cpu_linear.h: products of weight rows and activation rows, and the operations made of them. Included by cpu_vector.h.
+ * cpu_linear.h: products of weight rows and activation rows, and the operations made of them. Included by
+ * cpu_vector.h.
  *
- * Every output is one vector accumulator along k, then sum_lanes: the matrix-vector and the matrix-matrix kernels therefore give the
- * same bits. One row of activations: eight weight rows at once straight from the file's bytes, the next eight prefetched in address
- * order (short rows defeat the hardware's prefetcher). More rows: weights widened to float32 once for each panel, then
- * tiles of four weight rows by up to NL_TOKENS activation rows.
+ * Every output is one vector accumulator along k, then sum_lanes: the matrix-vector and the matrix-matrix
+ * kernels therefore give the same bits. One row of activations: eight weight rows at once straight from the
+ * file's bytes, the next eight prefetched in address order (short rows defeat the hardware's prefetcher).
+ * More rows: weights widened to float32 once for each panel, then tiles of four weight rows by up to
+ * NL_TOKENS activation rows.
  */
 #if NL_LANES == 16
 enum { NL_TOKENS = 6 }; /* 24 accumulators of 32 registers */
@@ -22,35 +24,40 @@ struct product {
     size_t x_stride, out_stride, tokens;
 };
 
-/* sums[r * tokens + t] = w[r] . x[t]; w_stride in bytes, x_stride in floats; `next`, where not NULL, is fetched as it goes. */
+/* sums[r * tokens + t] = w[r] . x[t]; w_stride in bytes, x_stride in floats; `next`, where not NULL, is
+ * fetched as it goes. */
 ALWAYS void tile(enum nl_dtype dtype, int rows, int tokens, const uint8_t *w, size_t w_stride, const float *x,
                  size_t x_stride, size_t k, const uint8_t *next, float *sums)
 {
     const size_t size = dtype == NL_F32 ? 4 : 2;
     vf acc[NL_DECODE_ROWS > NL_ROWS * NL_TOKENS ? NL_DECODE_ROWS : NL_ROWS * NL_TOKENS], xs[NL_TOKENS];
-    UNROLL for (int i = 0; i < rows * tokens; i++) acc[i] = (vf){0};
+    UNROLL_FOR (int i = 0; i < rows * tokens; i++)
+        acc[i] = (vf){0};
     size_t i = 0;
     for (; i + NL_LANES <= k; i += NL_LANES) {
         if (next) {
-            UNROLL for (size_t line = 0; line < (size_t)rows * NL_LANES * size; line += 64)
+            UNROLL_FOR (size_t line = 0; line < (size_t)rows * NL_LANES * size; line += 64)
                 __builtin_prefetch(next + i * (size_t)rows * size + line);
         }
-        UNROLL for (int t = 0; t < tokens; t++) xs[t] = load(x + (size_t)t * x_stride + i);
-        UNROLL for (int r = 0; r < rows; r++) {
+        UNROLL_FOR (int t = 0; t < tokens; t++)
+            xs[t] = load(x + (size_t)t * x_stride + i);
+        UNROLL_FOR (int r = 0; r < rows; r++) {
             vf weights = load_weights(dtype, w + (size_t)r * w_stride + i * size);
-            UNROLL for (int t = 0; t < tokens; t++) acc[r * tokens + t] =
-                fma_lanes(weights, xs[t], acc[r * tokens + t]);
+            UNROLL_FOR (int t = 0; t < tokens; t++)
+                acc[r * tokens + t] = fma_lanes(weights, xs[t], acc[r * tokens + t]);
         }
     }
     if (i < k) {
-        UNROLL for (int t = 0; t < tokens; t++) xs[t] = load_part(x + (size_t)t * x_stride + i, k - i);
-        UNROLL for (int r = 0; r < rows; r++) {
+        UNROLL_FOR (int t = 0; t < tokens; t++)
+            xs[t] = load_part(x + (size_t)t * x_stride + i, k - i);
+        UNROLL_FOR (int r = 0; r < rows; r++) {
             vf weights = load_weights_part(dtype, w + (size_t)r * w_stride + i * size, k - i);
-            UNROLL for (int t = 0; t < tokens; t++) acc[r * tokens + t] =
-                fma_lanes(weights, xs[t], acc[r * tokens + t]);
+            UNROLL_FOR (int t = 0; t < tokens; t++)
+                acc[r * tokens + t] = fma_lanes(weights, xs[t], acc[r * tokens + t]);
         }
     }
-    UNROLL for (int j = 0; j < rows * tokens; j++) sums[j] = sum_lanes(acc[j]);
+    UNROLL_FOR (int j = 0; j < rows * tokens; j++)
+        sums[j] = sum_lanes(acc[j]);
 }
 
 ALWAYS void tile_float(int rows, int tokens, const float *w, size_t w_stride, const float *x, size_t x_stride,
@@ -60,13 +67,14 @@ ALWAYS void tile_float(int rows, int tokens, const float *w, size_t w_stride, co
 }
 
 /* A tile of float32 rows, rows <= NL_ROWS and tokens <= NL_TOKENS known only now. */
-static void tile_any(size_t rows, size_t tokens, const float *w, size_t w_stride, const float *x, size_t x_stride,
-                     size_t k, float *sums)
+static void tile_any(size_t rows, size_t tokens, const float *w, size_t w_stride, const float *x,
+                     size_t x_stride, size_t k, float *sums)
 {
     if (rows < NL_ROWS) {
         for (size_t r = 0; r < rows; r++)
             for (size_t t = 0; t < tokens; t++)
-                tile_float(1, 1, w + r * w_stride, w_stride, x + t * x_stride, x_stride, k, sums + r * tokens + t);
+                tile_float(1, 1, w + r * w_stride, w_stride, x + t * x_stride, x_stride, k,
+                           sums + r * tokens + t);
         return;
     }
     switch (tokens) {
@@ -98,7 +106,8 @@ ALWAYS void product_one(enum nl_dtype dtype, const struct product *p, size_t beg
     const uint8_t *w = p->weight->data;
     float sums[NL_DECODE_ROWS];
     for (; r + NL_DECODE_ROWS <= end; r += NL_DECODE_ROWS) {
-        tile(dtype, NL_DECODE_ROWS, 1, w + r * stride, stride, p->x, 0, k, w + (r + NL_DECODE_ROWS) * stride, sums);
+        tile(dtype, NL_DECODE_ROWS, 1, w + r * stride, stride, p->x, 0, k, w + (r + NL_DECODE_ROWS) * stride,
+             sums);
         for (size_t i = 0; i < NL_DECODE_ROWS; i++)
             p->out[r + i] = p->bias ? sums[i] + p->bias[r + i] : sums[i];
     }
@@ -108,7 +117,8 @@ ALWAYS void product_one(enum nl_dtype dtype, const struct product *p, size_t beg
     }
 }
 
-/* `rows` rows of weights, widened; rows of the panel are `stride` floats apart, zeros behind the last column. */
+/* `rows` rows of weights, widened; rows of the panel are `stride` floats apart, zeros behind the last column.
+ */
 ALWAYS void widen(enum nl_dtype dtype, const uint8_t *w, size_t rows, size_t k, float *panel, size_t stride)
 {
     size_t size = dtype == NL_F32 ? 4 : 2;
@@ -128,7 +138,8 @@ ALWAYS void product_many(enum nl_dtype dtype, const struct product *p, size_t be
     panel_rows = panel_rows < NL_ROWS ? NL_ROWS : panel_rows > NL_PANEL_ROWS ? NL_PANEL_ROWS : panel_rows;
     for (size_t first = begin; first < end; first += panel_rows) {
         size_t rows = end - first < panel_rows ? end - first : panel_rows;
-        widen(dtype, (const uint8_t *)p->weight->data + first * k * (dtype == NL_F32 ? 4 : 2), rows, k, panel, stride);
+        widen(dtype, (const uint8_t *)p->weight->data + first * k * (dtype == NL_F32 ? 4 : 2), rows, k, panel,
+              stride);
         for (size_t t = 0; t < p->tokens; t += NL_TOKENS) {
             size_t tokens = p->tokens - t < NL_TOKENS ? p->tokens - t : NL_TOKENS;
             for (size_t r = 0; r < rows; r += NL_ROWS) {

@@ -1,6 +1,6 @@
 /*
- * cpu_reference.c: every operation the plain way, one element after the other, sums in double. The oracle of the fast kernels:
- * it is never optimised. Thread 0 does everything.
+ * cpu_reference.c: every operation the plain way, one element after the other, sums in double. The oracle of
+ * the fast kernels: it is never optimised. Thread 0 does everything.
  */
 #include "cpu.h"
 
@@ -11,7 +11,8 @@ static void embed(const struct nl_cpu_job *job, unsigned thread)
     const struct nl_matrix *table = &job->op->embed.table;
     for (uint32_t t = 0; thread == 0 && t < job->step->n_tokens; t++)
         for (uint32_t i = 0; i < table->cols; i++)
-            nl_cpu_row(job, job->op->out, t)[i] = nl_weight(table, (size_t)job->step->ids[t] * table->cols + i);
+            nl_cpu_row(job, job->op->out, t)[i] =
+                nl_weight(table, (size_t)job->step->ids[t] * table->cols + i);
 }
 
 static void norm(const struct nl_cpu_job *job, unsigned thread)
@@ -52,7 +53,8 @@ static void linear(const struct nl_cpu_job *job, unsigned thread)
         for (uint32_t t = 0; t < job->step->n_tokens; t++)
             for (uint32_t r = 0; r < segment->weight.rows; r++)
                 nl_cpu_row(job, job->op->out, t)[segment->column + r] =
-                    dot(&segment->weight, r, nl_cpu_row(job, job->op->in, t)) + (segment->bias ? segment->bias[r] : 0);
+                    dot(&segment->weight, r, nl_cpu_row(job, job->op->in, t)) +
+                    (segment->bias ? segment->bias[r] : 0);
     }
 }
 
@@ -76,7 +78,8 @@ static void rope(const struct nl_cpu_job *job, unsigned thread)
         for (uint32_t h = 0; h < heads + kv; h++)
             rotate(row + (size_t)h * dim, cosine, sine, half);
         uint32_t position = job->step->positions[t];
-        float *keys = nl_cpu_block(job, job->step->tables[job->step->slots[t]][position / NL_BLOCK], op->layer);
+        float *keys =
+            nl_cpu_block(job, job->step->tables[job->step->slots[t]][position / NL_BLOCK], op->layer);
         for (uint32_t h = 0; h < kv; h++)
             for (uint32_t i = 0; i < dim; i++) {
                 size_t at = ((size_t)h * NL_BLOCK + position % NL_BLOCK) * dim + i;
@@ -163,5 +166,5 @@ static void argmax(const struct nl_cpu_job *job, unsigned thread)
     }
 }
 
-const struct nl_cpu_kernels nl_cpu_reference = {
-    "reference", {embed, norm, linear, rope, attention, gate, logits, argmax}};
+const struct nl_cpu_kernels nl_cpu_reference = {"reference",
+                                                {embed, norm, linear, rope, attention, gate, logits, argmax}};

@@ -1,9 +1,10 @@
 /*
- * cpu_simd.h: vectors of NL_LANES floats, for the files that define NL_LANES (4, 8 or 16) before including it.
+ * cpu_simd.h: vectors of NL_LANES floats, for the files that define NL_LANES (4, 8 or 16) before including
+ * it.
  *
- * Written with the compilers' vector extensions, so that one source serves every instruction set; intrinsics only where those
- * have no word for the instruction (fused multiply-add, half floats). Sixteen lanes also compile without AVX-512, as pairs
- * of eight: the same bits, for tests on processors that lack it.
+ * Written with the compilers' vector extensions, so that one source serves every instruction set; intrinsics
+ * only where those have no word for the instruction (fused multiply-add, half floats). Sixteen lanes also
+ * compile without AVX-512, as pairs of eight: the same bits, for tests on processors that lack it.
  */
 #ifndef NL_CPU_SIMD_H
 #define NL_CPU_SIMD_H
@@ -16,9 +17,9 @@
 
 #define ALWAYS static inline __attribute__((always_inline))
 #if defined __clang__
-#define UNROLL _Pragma("clang loop unroll(full)")
+#define UNROLL_FOR(...) _Pragma("clang loop unroll(full)") for (__VA_ARGS__)
 #else
-#define UNROLL _Pragma("GCC unroll 16")
+#define UNROLL_FOR(...) _Pragma("GCC unroll 16") for (__VA_ARGS__)
 #endif
 
 typedef float vf __attribute__((vector_size(4 * NL_LANES)));
@@ -104,7 +105,8 @@ ALWAYS vf half_to_float(vh half)
 #elif NL_LANES == 8 && defined __F16C__
     return (vf)_mm256_cvtph_ps((__m128i)half);
 #else
-    /* Shifted into place, the exponent is 112 too small; a multiplication by 2^112 mends that, subnormals too. */
+    /* Shifted into place, the exponent is 112 too small; a multiplication by 2^112 mends that, subnormals
+     * too. */
     vu bits = __builtin_convertvector(half, vu), magnitude = (bits & 0x7fff) << 13;
     vf value = (vf)magnitude * 0x1p112f;
     vu special = (vu)((bits & 0x7c00) == 0x7c00) & (0x7f800000 | magnitude);
@@ -142,8 +144,8 @@ ALWAYS vf load_weights_part(enum nl_dtype dtype, const uint8_t *p, size_t n)
 }
 
 /*
- * e^x within 2 ulp, NaN for NaN: x = n ln 2 + r, a polynomial for e^r, then two exact scalings by powers of two, so that results
- * down to the smallest subnormal are rounded once. Coefficients: Cephes' expf.
+ * e^x within 2 ulp, NaN for NaN: x = n ln 2 + r, a polynomial for e^r, then two exact scalings by powers of
+ * two, so that results down to the smallest subnormal are rounded once. Coefficients: Cephes' expf.
  */
 ALWAYS vf exp_lanes(vf x)
 {

@@ -1,6 +1,7 @@
 /*
- * cpu_vector.h: the vectorised kernels. Included once by each file that stands for an instruction set, which defines NL_LANES (floats in a
- * vector), NL_KERNELS (the name of the set) and NL_ISA_NAME, and is compiled for that instruction set.
+ * cpu_vector.h: the vectorised kernels. Included once by each file that stands for an instruction set, which
+ * defines NL_LANES (floats in a vector), NL_KERNELS (the name of the set) and NL_ISA_NAME, and is compiled
+ * for that instruction set.
  */
 #include "cpu.h"
 #include "cpu_simd.h"
@@ -27,7 +28,8 @@ static void embed(const struct nl_cpu_job *job, unsigned thread)
     }
 }
 
-static void norm_row(float *x, const float *add, const float *weight, float epsilon, size_t width, bool keep, float *out)
+static void norm_row(float *x, const float *add, const float *weight, float epsilon, size_t width, bool keep,
+                     float *out)
 {
     vf sum = {0};
     size_t i = 0;
@@ -58,8 +60,9 @@ static void norm(const struct nl_cpu_job *job, unsigned thread)
     nl_share(at_outputs ? job->step->n_outputs : job->step->n_tokens, thread, job->threads, &begin, &end);
     for (size_t r = begin; r < end; r++) {
         size_t from = at_outputs ? job->step->outputs[r] : r;
-        norm_row(nl_cpu_row(job, op->in, from), op->norm.add == NL_NO_BUFFER ? NULL : nl_cpu_row(job, op->norm.add, from),
-                 op->norm.weight, op->norm.epsilon, job->plan->width[op->in], !at_outputs, nl_cpu_row(job, op->out, r));
+        norm_row(nl_cpu_row(job, op->in, from),
+                 op->norm.add == NL_NO_BUFFER ? NULL : nl_cpu_row(job, op->norm.add, from), op->norm.weight,
+                 op->norm.epsilon, job->plan->width[op->in], !at_outputs, nl_cpu_row(job, op->out, r));
     }
 }
 
@@ -85,7 +88,8 @@ static void rope(const struct nl_cpu_job *job, unsigned thread)
         for (size_t h = 0; h < heads + kv; h++)
             rotate(row + h * dim, cosine, cosine + half, half);
         uint32_t position = job->step->positions[t];
-        float *keys = nl_cpu_block(job, job->step->tables[job->step->slots[t]][position / NL_BLOCK], op->layer);
+        float *keys =
+            nl_cpu_block(job, job->step->tables[job->step->slots[t]][position / NL_BLOCK], op->layer);
         for (size_t h = 0; h < kv; h++) {
             float *key = keys + (h * NL_BLOCK + position % NL_BLOCK) * dim;
             memcpy(key, row + (heads + h) * dim, dim * sizeof *key);
@@ -112,7 +116,8 @@ static void gate(const struct nl_cpu_job *job, unsigned thread)
     size_t begin, end;
     nl_share(job->step->n_tokens, thread, job->threads, &begin, &end);
     for (size_t t = begin; t < end; t++)
-        gate_row(nl_cpu_row(job, job->op->in, t), nl_cpu_row(job, job->op->out, t), job->plan->width[job->op->out]);
+        gate_row(nl_cpu_row(job, job->op->in, t), nl_cpu_row(job, job->op->out, t),
+                 job->plan->width[job->op->out]);
 }
 
 static void argmax(const struct nl_cpu_job *job, unsigned thread)
@@ -133,4 +138,5 @@ static void argmax(const struct nl_cpu_job *job, unsigned thread)
     }
 }
 
-const struct nl_cpu_kernels NL_KERNELS = {NL_ISA_NAME, {embed, norm, linear, rope, attention, gate, logits, argmax}};
+const struct nl_cpu_kernels NL_KERNELS = {NL_ISA_NAME,
+                                          {embed, norm, linear, rope, attention, gate, logits, argmax}};

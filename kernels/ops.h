@@ -1,14 +1,15 @@
 /*
  * ops.h: the operations of a forward pass, the plan that lists them, and the backends that run it.
  *
- * The model code (lib/model.c) records a plan once; a backend runs it once per step. A step is up to plan->max_tokens rows, each a
- * token of some sequence; everything that differs between steps is in struct nl_step. Activations are float32 buffers
- * [n_tokens][width]; weights stay as they are stored.
+ * The model code (lib/model.c) records a plan once; a backend runs it once per step. A step is up to
+ * plan->max_tokens rows, each a token of some sequence; everything that differs between steps is in struct
+ * nl_step. Activations are float32 buffers [n_tokens][width]; weights stay as they are stored.
  *
- * Reductions have one fixed order for each output element, so that on one instruction set a row's results are the same bits
- * whatever other rows share the step, however many threads work, and however the sequence was cut into steps:
- *   products   one vector accumulator along k for each output, k ascending, then one horizontal sum;
- *   attention  blocks of NL_BLOCK positions anchored at position 0, each by its own maximum, merged in order.
+ * Reductions have one fixed order for each output element, so that on one instruction set a row's results are
+ * the same bits whatever other rows share the step, however many threads work, and however the sequence was
+ * cut into steps: products   one vector accumulator along k for each output, k ascending, then one horizontal
+ * sum; attention  blocks of NL_BLOCK positions anchored at position 0, each by its own maximum, merged in
+ * order.
  */
 #ifndef NL_OPS_H
 #define NL_OPS_H
@@ -23,7 +24,8 @@ enum {
 };
 #define NL_NO_BUFFER UINT32_MAX
 
-/* A weight matrix, row-major, one row for each output; perhaps unaligned, in a mapped file. F32, F16 or BF16. */
+/* A weight matrix, row-major, one row for each output; perhaps unaligned, in a mapped file. F32, F16 or BF16.
+ */
 struct nl_matrix {
     const void *data; /* [rows][cols] */
     enum nl_dtype dtype;
@@ -31,8 +33,8 @@ struct nl_matrix {
 };
 
 enum nl_op_kind {
-    NL_OP_EMBED,     /* out[t] = table[ids[t]] */
-    NL_OP_NORM,      /* x = in[t] (+ add[t], stored back to in); out[t] = x / sqrt(mean(x^2) + epsilon) * weight */
+    NL_OP_EMBED, /* out[t] = table[ids[t]] */
+    NL_OP_NORM, /* x = in[t] (+ add[t], stored back to in); out[t] = x / sqrt(mean(x^2) + epsilon) * weight */
     NL_OP_LINEAR,    /* out[t][column of segment s + r] = weight_s[r] . in[t] (+ bias_s[r]) */
     NL_OP_ROPE,      /* in holds q, k, v: rotates q in place; rotated k and v go into the cache */
     NL_OP_ATTENTION, /* out[t][head] = softmax(scale * q . K) V over the row's own past in the cache */
@@ -79,7 +81,8 @@ struct nl_op {
     };
 };
 
-/* Rotary embedding: dimension i < dims/2 of a head pairs with i + dims/2; its angle is position * inv_freq[i]. */
+/* Rotary embedding: dimension i < dims/2 of a head pairs with i + dims/2; its angle is position *
+ * inv_freq[i]. */
 struct nl_rope {
     uint32_t dims;         /* rotated, the first of a head; even */
     const float *inv_freq; /* [dims / 2] */
@@ -114,20 +117,22 @@ uint64_t nl_plan_block_size(const struct nl_plan *);
 struct nl_backend;
 
 /*
- * Opens the CPU. `isa`: "reference" (the naive oracle), "portable", "avx2", "avx512", or NULL for the best that the processor has.
- * NL_USAGE: unknown name; NL_RESOURCE: the processor lacks it.
+ * Opens the CPU. `isa`: "reference" (the naive oracle), "portable", "avx2", "avx512", or NULL for the best
+ * that the processor has. NL_USAGE: unknown name; NL_RESOURCE: the processor lacks it.
  */
 struct nl_backend *nl_cpu_open(const char *isa, unsigned threads, struct nl_error *error);
 void nl_backend_close(struct nl_backend *);
 const char *nl_backend_name(const struct nl_backend *); /* "cpu avx2" */
 
-/* Takes a plan (which stays the caller's and must outlive the backend) and reserves its buffers and `n_blocks` cache blocks;
-   memory is committed as it is touched. Once for each backend. */
-int nl_backend_load(struct nl_backend *, const struct nl_plan *plan, uint64_t n_blocks, struct nl_error *error);
+/* Takes a plan (which stays the caller's and must outlive the backend) and reserves its buffers and
+   `n_blocks` cache blocks; memory is committed as it is touched. Once for each backend. */
+int nl_backend_load(struct nl_backend *, const struct nl_plan *plan, uint64_t n_blocks,
+                    struct nl_error *error);
 /* Gives a cache block's memory back to the system. */
 void nl_backend_release_block(struct nl_backend *, uint32_t block);
 
-/* Called after each operation with the buffers as they stand, [n_buffers][n_tokens][width]; for traces and tests. */
+/* Called after each operation with the buffers as they stand, [n_buffers][n_tokens][width]; for traces and
+ * tests. */
 struct nl_observer {
     void (*seen)(void *context, const struct nl_op *op, float *const *buffers);
     void *context;

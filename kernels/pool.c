@@ -11,7 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { SPINS = 2000 }; /* some 20 microseconds: longer than the gap between two operations, shorter than a time slice */
+enum {
+    SPINS = 2000
+}; /* some 20 microseconds: longer than the gap between two operations, shorter than a time slice */
 
 /* A barrier that can be used again at once: the last to arrive starts the next generation. */
 struct barrier {
@@ -28,7 +30,7 @@ struct nl_pool {
         struct nl_pool *pool;
         unsigned number;
         pthread_t thread;
-    } *workers; /* [threads - 1]: numbers 1 and up */
+    } * workers; /* [threads - 1]: numbers 1 and up */
 };
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t value)
@@ -87,7 +89,8 @@ static void *worker_main(void *argument)
 /* Cores that the cgroup's quota allows, rounded up; UINT32_MAX without a quota. */
 static unsigned quota_threads(void)
 {
-    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re"); /* version 2; a container sees its own group as the root */
+    FILE *file =
+        fopen("/sys/fs/cgroup/cpu.max", "re"); /* version 2; a container sees its own group as the root */
     long long quota = -1, period = 0;
     if (file) {
         if (fscanf(file, "%lld %lld", &quota, &period) != 2)
@@ -147,7 +150,8 @@ struct nl_pool *nl_pool_open(unsigned threads, struct nl_error *error)
     }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (reason != 0) {
-        atomic_store(&pool->threads, started); /* the workers that there are wait at the start: let them out */
+        atomic_store(&pool->threads,
+                     started); /* the workers that there are wait at the start: let them out */
         nl_pool_close(pool);
         nl_fail(error, NL_RESOURCE, "cannot start thread %u of %u: %s", started, threads, strerror(reason));
         return NULL;

@@ -1,8 +1,9 @@
 /*
  * pool.h: a small pool of POSIX threads that run one function together, with barriers.
  *
- * Shares are fixed by thread number, so that the same work always falls to the same thread. A waiting thread spins briefly,
- * then sleeps in a futex: a pool that waits takes nothing from the other programs of a pipeline.
+ * Shares are fixed by thread number, so that the same work always falls to the same thread. A waiting thread
+ * spins briefly, then sleeps in a futex: a pool that waits takes nothing from the other programs of a
+ * pipeline.
  */
 #ifndef NL_POOL_H
 #define NL_POOL_H

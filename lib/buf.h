@@ -17,7 +17,8 @@ struct nl_buf {
 
 void nl_buf_free(struct nl_buf *);
 void nl_buf_clear(struct nl_buf *); /* size 0; keeps the memory */
-/* Room for `extra` more bytes and a NUL behind the present end; returns where they go, NULL when out of memory. */
+/* Room for `extra` more bytes and a NUL behind the present end; returns where they go, NULL when out of
+ * memory. */
 char *nl_buf_reserve(struct nl_buf *, size_t extra);
 void nl_buf_add(struct nl_buf *, const void *bytes, size_t size);
 void nl_buf_puts(struct nl_buf *, const char *string);

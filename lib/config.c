@@ -16,7 +16,10 @@ static const struct nl_architecture architectures[] = {
      .optional_window = true,
      .default_kv_heads = 32,
      .default_max_positions = 32768},
-    {.name = "MistralForCausalLM", .has_window = true, .default_kv_heads = 8, .default_max_positions = 4096 * 32},
+    {.name = "MistralForCausalLM",
+     .has_window = true,
+     .default_kv_heads = 8,
+     .default_max_positions = 4096 * 32},
 };
 enum { N_ARCHITECTURES = sizeof architectures / sizeof *architectures };
 
@@ -28,7 +31,8 @@ struct keys {
     bool failed;
 };
 
-__attribute__((format(printf, 3, 4))) static void fault(struct keys *keys, enum nl_status code, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void fault(struct keys *keys, enum nl_status code,
+                                                        const char *format, ...)
 {
     if (keys->failed)
         return;
@@ -52,7 +56,8 @@ static int64_t integer(struct keys *keys, const char *key, int64_t fallback, int
         if (fallback == REQUIRED)
             fault(keys, NL_DATA, "%s is missing", key);
     } else if (!nl_json_integer(value, low, high, &number)) {
-        fault(keys, NL_DATA, "%s is not a whole number from %lld to %lld", key, (long long)low, (long long)high);
+        fault(keys, NL_DATA, "%s is not a whole number from %lld to %lld", key, (long long)low,
+              (long long)high);
         number = low;
     }
     return number;
@@ -67,7 +72,8 @@ static double number(struct keys *keys, const char *key, double fallback, double
             fault(keys, NL_DATA, "%s is missing", key);
         return isnan(fallback) ? 1 : fallback;
     }
-    if (!nl_json_is(value, NL_JSON_NUMBER) || !(nl_json_number(value) > above && nl_json_number(value) <= high)) {
+    if (!nl_json_is(value, NL_JSON_NUMBER) ||
+        !(nl_json_number(value) > above && nl_json_number(value) <= high)) {
         fault(keys, NL_DATA, "%s is not a number above %g and up to %g", key, above, high);
         return 1;
     }
@@ -109,7 +115,8 @@ static void read_architecture(struct keys *keys, struct nl_config *config)
     for (int i = 0; i < N_ARCHITECTURES; i++) {
         if (strcmp(architectures[i].name, name) == 0)
             config->architecture = &architectures[i];
-        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", architectures[i].name);
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "",
+                 architectures[i].name);
     }
     if (!config->architecture)
         fault(keys, NL_UNSUPPORTED, "unsupported architecture (supported: %s): %.60s", known, name);
@@ -121,7 +128,9 @@ static void read_rope(struct keys *keys, struct nl_config *config)
     const struct nl_json *parameters = nl_json_get(keys->object, "rope_parameters");
     const struct nl_json *scaling = nl_json_get(keys->object, "rope_scaling");
     struct keys outer = *keys, inner = *keys;
-    inner.object = nl_json_is(parameters, NL_JSON_OBJECT) ? parameters : nl_json_is(scaling, NL_JSON_OBJECT) ? scaling : NULL;
+    inner.object = nl_json_is(parameters, NL_JSON_OBJECT) ? parameters
+                   : nl_json_is(scaling, NL_JSON_OBJECT)  ? scaling
+                                                          : NULL;
     double theta = number(&outer, "rope_theta", 10000, 0, 1e30);
     double partial = number(&outer, "partial_rotary_factor", 1, 0, 1);
     rope->theta = number(&inner, "rope_theta", theta, 0, 1e30);
@@ -140,7 +149,8 @@ static void read_rope(struct keys *keys, struct nl_config *config)
         rope->original_positions =
             number(&inner, "original_max_position_embeddings", config->max_positions, 0, 1e12);
     } else {
-        fault(&inner, NL_UNSUPPORTED, "unsupported rope_type (supported: default, linear, llama3): %.60s", type);
+        fault(&inner, NL_UNSUPPORTED, "unsupported rope_type (supported: default, linear, llama3): %.60s",
+              type);
     }
     keys->failed = keys->failed || outer.failed || inner.failed;
     if (!keys->failed && (uint32_t)(config->head_dim * rope->partial) % 2 != 0)
@@ -169,7 +179,8 @@ static void read_windows(struct keys *keys, struct nl_config *config)
             const char *name = nl_json_is(type, NL_JSON_STRING) ? nl_json_string(type) : "";
             slides = strcmp(name, "sliding_attention") == 0;
             if (!slides && strcmp(name, "full_attention") != 0)
-                fault(keys, *name ? NL_UNSUPPORTED : NL_DATA, "layer_types has no known type for layer %u: %.40s", i, name);
+                fault(keys, *name ? NL_UNSUPPORTED : NL_DATA,
+                      "layer_types has no known type for layer %u: %.40s", i, name);
         }
         config->windows[i] = slides ? window : UINT32_MAX;
     }
@@ -183,19 +194,21 @@ static void read_sizes(struct keys *keys, struct nl_config *config)
     config->intermediate_size = (uint32_t)integer(keys, "intermediate_size", REQUIRED, 1, MAX_SIZE);
     config->n_layers = (uint32_t)integer(keys, "num_hidden_layers", REQUIRED, 1, 10000);
     config->n_heads = (uint32_t)integer(keys, "num_attention_heads", REQUIRED, 1, 65536);
-    config->n_kv_heads = (uint32_t)integer(keys, "num_key_value_heads",
-                                           arch->default_kv_heads ? arch->default_kv_heads : config->n_heads, 1, 65536);
+    config->n_kv_heads =
+        (uint32_t)integer(keys, "num_key_value_heads",
+                          arch->default_kv_heads ? arch->default_kv_heads : config->n_heads, 1, 65536);
     config->max_positions =
         (uint32_t)integer(keys, "max_position_embeddings", arch->default_max_positions, 1, INT32_MAX);
     config->norm_epsilon = (float)number(keys, "rms_norm_eps", 1e-6, -1, 1);
     if (keys->failed)
         return;
     if (config->hidden_size % config->n_heads != 0 && !nl_json_get(keys->object, "head_dim"))
-        fault(keys, NL_DATA, "hidden_size %u is not a multiple of num_attention_heads %u", config->hidden_size, config->n_heads);
+        fault(keys, NL_DATA, "hidden_size %u is not a multiple of num_attention_heads %u",
+              config->hidden_size, config->n_heads);
     config->head_dim = (uint32_t)integer(keys, "head_dim", config->hidden_size / config->n_heads, 1, 65536);
     if (config->n_heads % config->n_kv_heads != 0)
-        fault(keys, NL_DATA, "num_attention_heads %u is not a multiple of num_key_value_heads %u", config->n_heads,
-              config->n_kv_heads);
+        fault(keys, NL_DATA, "num_attention_heads %u is not a multiple of num_key_value_heads %u",
+              config->n_heads, config->n_kv_heads);
 }
 
 static void read_config(struct keys *keys, struct nl_config *config)
@@ -208,7 +221,8 @@ static void read_config(struct keys *keys, struct nl_config *config)
     const struct nl_json *quantised = nl_json_get(keys->object, "quantization_config");
     if (nl_json_is(quantised, NL_JSON_OBJECT)) {
         struct keys inner = {quantised, keys->path, keys->error, keys->failed};
-        fault(keys, NL_UNSUPPORTED, "unsupported quantisation: %.60s", string(&inner, "quant_method", "unnamed"));
+        fault(keys, NL_UNSUPPORTED, "unsupported quantisation: %.60s",
+              string(&inner, "quant_method", "unnamed"));
     }
     if (keys->failed)
         return;

@@ -6,7 +6,11 @@
 #include "memory.h"
 #include "pool.h"
 
-enum { DEFAULT_BATCH = 8, DEFAULT_CHUNK = 512, GROWTH_CHECK = 16 /* blocks between two looks at the memory */ };
+enum {
+    DEFAULT_BATCH = 8,
+    DEFAULT_CHUNK = 512,
+    GROWTH_CHECK = 16 /* blocks between two looks at the memory */
+};
 
 struct nl_sequence {
     bool in_use;
@@ -37,7 +41,8 @@ static unsigned env_threads(void)
     return threads >= 1 && threads <= 1024 ? (unsigned)threads : nl_pool_default_threads();
 }
 
-static int open_backend(struct nl_engine *engine, const struct nl_engine_options *options, struct nl_error *error)
+static int open_backend(struct nl_engine *engine, const struct nl_engine_options *options,
+                        struct nl_error *error)
 {
     const char *device = options->device ? options->device : getenv("NL_DEVICE");
     const char *isa = options->isa ? options->isa : getenv("NL_ISA");
@@ -70,7 +75,8 @@ static int check_memory(const struct nl_engine *engine, bool context_given, stru
     if (nl_add(weights, cache, &need) && nl_add(need, activations, &need) && need <= available)
         return 0;
     return nl_fail(error, NL_RESOURCE,
-                   "not enough memory: %llu MB of weights, %llu MB of cache for %u positions and %llu MB of activations are "
+                   "not enough memory: %llu MB of weights, %llu MB of cache for %u positions and %llu MB of "
+                   "activations are "
                    "needed, %llu MB are available",
                    (unsigned long long)(weights >> 20), (unsigned long long)(cache >> 20),
                    context_given ? engine->context : NL_BLOCK, (unsigned long long)(activations >> 20),
@@ -90,8 +96,8 @@ static int allocate_step(struct nl_engine *engine, struct nl_error *error)
     engine->logits = malloc((size_t)plan->max_outputs * plan->vocab_size * sizeof *engine->logits);
     engine->free_blocks = malloc(n_blocks * sizeof *engine->free_blocks);
     engine->sequences = calloc(engine->batch, sizeof *engine->sequences);
-    bool there = engine->ids && engine->positions && engine->slots && engine->outputs && engine->best && engine->tables &&
-                 engine->logits && engine->free_blocks && engine->sequences;
+    bool there = engine->ids && engine->positions && engine->slots && engine->outputs && engine->best &&
+                 engine->tables && engine->logits && engine->free_blocks && engine->sequences;
     for (uint32_t i = 0; there && i < engine->batch; i++) {
         engine->sequences[i].slot = i;
         engine->sequences[i].table = malloc(engine->blocks_per_sequence * sizeof(uint32_t));
@@ -124,7 +130,8 @@ static int open_engine(struct nl_engine *engine, const char *folder, const struc
     return allocate_step(engine, error);
 }
 
-struct nl_engine *nl_engine_open(const char *folder, const struct nl_engine_options *options, struct nl_error *error)
+struct nl_engine *nl_engine_open(const char *folder, const struct nl_engine_options *options,
+                                 struct nl_error *error)
 {
     struct nl_engine *engine = calloc(1, sizeof *engine);
     if (!engine) {
@@ -221,15 +228,15 @@ void nl_sequence_cut(struct nl_sequence *sequence, uint32_t length)
         sequence->length = length;
 }
 
-int nl_engine_check(const struct nl_engine *engine, const struct nl_sequence *sequence, const uint32_t *ids, size_t count,
-                    struct nl_error *error)
+int nl_engine_check(const struct nl_engine *engine, const struct nl_sequence *sequence, const uint32_t *ids,
+                    size_t count, struct nl_error *error)
 {
     uint32_t vocab_size = engine->model->config.vocab_size;
     uint64_t length = sequence ? sequence->length : 0;
     for (size_t i = 0; i < count; i++)
         if (ids[i] >= vocab_size)
-            return nl_fail(error, NL_DATA, "id %u at position %llu is outside the model's vocabulary of %u", ids[i],
-                           (unsigned long long)(length + i), vocab_size);
+            return nl_fail(error, NL_DATA, "id %u at position %llu is outside the model's vocabulary of %u",
+                           ids[i], (unsigned long long)(length + i), vocab_size);
     if (count > engine->context - length)
         return nl_fail(error, NL_TOO_LONG, "%llu ids do not fit into the context of %u",
                        (unsigned long long)(length + count), engine->context);
@@ -237,7 +244,8 @@ int nl_engine_check(const struct nl_engine *engine, const struct nl_sequence *se
 }
 
 /* Blocks for positions up to `length`; those that are there are kept. */
-static int grow(struct nl_engine *engine, struct nl_sequence *sequence, uint32_t length, struct nl_error *error)
+static int grow(struct nl_engine *engine, struct nl_sequence *sequence, uint32_t length,
+                struct nl_error *error)
 {
     uint32_t want = (length + NL_BLOCK - 1) / NL_BLOCK;
     if (want > sequence->n_blocks) {
@@ -248,8 +256,10 @@ static int grow(struct nl_engine *engine, struct nl_sequence *sequence, uint32_t
             engine->blocks_since_check = 0;
             if (need > available)
                 return nl_fail(error, NL_RESOURCE,
-                               "not enough memory for the cache at position %u: %llu MB are needed, %llu MB are available",
-                               length, (unsigned long long)(need >> 20), (unsigned long long)(available >> 20));
+                               "not enough memory for the cache at position %u: %llu MB are needed, %llu MB "
+                               "are available",
+                               length, (unsigned long long)(need >> 20),
+                               (unsigned long long)(available >> 20));
         }
     }
     while (sequence->n_blocks < want)
@@ -284,7 +294,8 @@ static int report_nan(struct nl_engine *engine, const struct nl_step *step, stru
     if (nl_backend_run(engine->backend, step, &observer, error) != 0)
         return -1;
     if (!search.found)
-        return nl_fail(error, NL_DATA, "the logits are not numbers (NaN), from the final norm or the output weights");
+        return nl_fail(error, NL_DATA,
+                       "the logits are not numbers (NaN), from the final norm or the output weights");
     if (search.layer < 0)
         return nl_fail(error, NL_DATA, "the logits are not numbers (NaN), from the embedding");
     return nl_fail(error, NL_DATA, "the logits are not numbers (NaN), first in layer %d", search.layer);

@@ -1,7 +1,8 @@
 /*
  * engine.h: a model with its KV cache, advanced step by step for several sequences at once.
  *
- * The results for a sequence are the same bits however its ids are cut into calls and whatever other sequences share them (ops.h).
+ * The results for a sequence are the same bits however its ids are cut into calls and whatever other
+ * sequences share them (ops.h).
  */
 #ifndef NL_ENGINE_H
 #define NL_ENGINE_H
@@ -23,9 +24,11 @@ struct nl_engine_options {
 struct nl_engine;
 struct nl_sequence;
 
-/* Opens a model folder. Errors: nl_model_open's; NL_RESOURCE when weights, cache and activations do not fit in memory (only a
-   context that was asked for counts in full; else memory is looked at as the cache grows). */
-struct nl_engine *nl_engine_open(const char *folder, const struct nl_engine_options *options, struct nl_error *error);
+/* Opens a model folder. Errors: nl_model_open's; NL_RESOURCE when weights, cache and activations do not fit
+   in memory (only a context that was asked for counts in full; else memory is looked at as the cache grows).
+ */
+struct nl_engine *nl_engine_open(const char *folder, const struct nl_engine_options *options,
+                                 struct nl_error *error);
 void nl_engine_close(struct nl_engine *);
 const struct nl_model *nl_engine_model(const struct nl_engine *);
 const char *nl_engine_backend(const struct nl_engine *); /* "cpu avx2" */
@@ -47,22 +50,24 @@ struct nl_feed {
     struct nl_sequence *sequence;
     const uint32_t *ids;
     uint32_t count;
-    uint32_t n_outputs;  /* logits are wanted for the last so many of the ids; 0 to count */
-    float *logits;       /* out: [n_outputs][vocab_size], until the next step; may be changed in place */
+    uint32_t n_outputs;   /* logits are wanted for the last so many of the ids; 0 to count */
+    float *logits;        /* out: [n_outputs][vocab_size], until the next step; may be changed in place */
     const uint32_t *best; /* out: [n_outputs], the arg-max of each, lowest id first */
 };
 
 /*
- * One step: at most chunk + batch ids and max_outputs outputs over all feeds, each sequence once. NL_DATA: an id outside the
- * vocabulary, named by its position; NaN logits, naming the first layer that made one. NL_TOO_LONG: past the context. NL_RESOURCE: no
- * memory for the cache. After an error the sequences are as before.
+ * One step: at most chunk + batch ids and max_outputs outputs over all feeds, each sequence once. NL_DATA: an
+ * id outside the vocabulary, named by its position; NaN logits, naming the first layer that made one.
+ * NL_TOO_LONG: past the context. NL_RESOURCE: no memory for the cache. After an error the sequences are as
+ * before.
  */
 int nl_engine_step(struct nl_engine *, struct nl_feed *feeds, size_t n_feeds, struct nl_error *error);
 /* The same with an observer of every operation. */
-int nl_engine_step_observed(struct nl_engine *, struct nl_feed *feeds, size_t n_feeds, const struct nl_observer *,
-                            struct nl_error *error);
+int nl_engine_step_observed(struct nl_engine *, struct nl_feed *feeds, size_t n_feeds,
+                            const struct nl_observer *, struct nl_error *error);
 
 /* Checks ids against the vocabulary and the room that is left, before any work: NL_DATA or NL_TOO_LONG. */
-int nl_engine_check(const struct nl_engine *, const struct nl_sequence *, const uint32_t *ids, size_t count, struct nl_error *error);
+int nl_engine_check(const struct nl_engine *, const struct nl_sequence *, const uint32_t *ids, size_t count,
+                    struct nl_error *error);
 
 #endif

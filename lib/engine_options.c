@@ -9,7 +9,8 @@ static int whole(const char *name, const char *value, long high, uint32_t *out, 
     errno = 0;
     long number = strtol(value, &end, 10);
     if (end == value || *end || errno || number < 1 || number > high)
-        return nl_fail(error, NL_USAGE, "%s takes a whole number from 1 to %ld, not '%.100s'", name, high, value);
+        return nl_fail(error, NL_USAGE, "%s takes a whole number from 1 to %ld, not '%.100s'", name, high,
+                       value);
     *out = (uint32_t)number;
     return 1;
 }

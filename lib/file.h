@@ -24,7 +24,7 @@ bool nl_path_exists(const char *path);
 
 /* A file that appears under its name only when it is complete: written beside it, then renamed. */
 struct nl_outfile {
-    int fd; /* write here */
+    int fd;                 /* write here */
     char *path, *temporary; /* owned */
 };
 int nl_outfile_open(struct nl_outfile *, const char *path, struct nl_error *error);

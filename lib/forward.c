@@ -45,8 +45,8 @@ static void note_failure(struct nl_forward *forward, const struct nl_error *fail
 }
 
 /* Runs ids through the model and writes their logits: of the last one, or of all. */
-static int answer(struct nl_forward *forward, struct nl_sequence *sequence, const uint32_t *ids, size_t count, bool all,
-                  struct nl_error *error)
+static int answer(struct nl_forward *forward, struct nl_sequence *sequence, const uint32_t *ids, size_t count,
+                  bool all, struct nl_error *error)
 {
     struct nl_engine *engine = forward->intake.engine;
     uint32_t vocab_size = nl_engine_model(engine)->config.vocab_size;
@@ -62,7 +62,8 @@ static int answer(struct nl_forward *forward, struct nl_sequence *sequence, cons
         forward->n_ids += feed.count;
         uint32_t position = nl_sequence_length(sequence) - feed.n_outputs;
         for (uint32_t i = 0; i < feed.n_outputs; i++)
-            if (nl_writer_logits(forward->writer, ++position, feed.logits + (size_t)i * vocab_size, vocab_size, error) != 0)
+            if (nl_writer_logits(forward->writer, ++position, feed.logits + (size_t)i * vocab_size,
+                                 vocab_size, error) != 0)
                 return -1;
     }
     return 0;
@@ -73,7 +74,8 @@ static bool is_sequence_error(const struct nl_error *error)
     return error->code == NL_DATA || error->code == NL_TOO_LONG || error->code == NL_RESOURCE;
 }
 
-/* An id that came back: answered by one LGTS, unless the context is full: then *ended, and DONE is written. */
+/* An id that came back: answered by one LGTS, unless the context is full: then *ended, and DONE is written.
+ */
 static int answer_choice(struct nl_forward *forward, struct nl_sequence *sequence, uint32_t id, bool *ended,
                          struct nl_error *error)
 {
@@ -97,7 +99,8 @@ static int answer_choice(struct nl_forward *forward, struct nl_sequence *sequenc
 }
 
 /* The sampler's choices until its DONE; `ended`: the sequence's DONE has been written already. */
-static int follow_feedback(struct nl_forward *forward, struct nl_sequence *sequence, bool ended, struct nl_error *error)
+static int follow_feedback(struct nl_forward *forward, struct nl_sequence *sequence, bool ended,
+                           struct nl_error *error)
 {
     struct nl_frame frame;
     for (;;) {
@@ -111,7 +114,8 @@ static int follow_feedback(struct nl_forward *forward, struct nl_sequence *seque
         if (frame.kind == NL_FAIL)
             return nl_fail(error, NL_UPSTREAM, "%s", "");
         if (frame.kind == NL_LGTS || frame.kind == NL_LGTK)
-            return nl_fail(error, NL_DATA, "logits where ids are wanted: the feedback's frame %s", frame.name);
+            return nl_fail(error, NL_DATA, "logits where ids are wanted: the feedback's frame %s",
+                           frame.name);
         if (frame.kind == NL_DONE)
             return ended ? 0 : nl_writer_frame(forward->writer, &frame, error);
         for (size_t i = 0; frame.kind == NL_TOKS && i < frame.count && !ended; i++)
@@ -131,7 +135,8 @@ static int answer_prompt(struct nl_forward *forward, struct nl_sequence *sequenc
     size_t count = prompt->ids.count;
     if (nl_engine_check(forward->intake.engine, sequence, ids, count, failure) != 0)
         return 0;
-    if (nl_writer_ids(forward->writer, ids, count, error) != 0 || nl_writer_flush(forward->writer, error) != 0)
+    if (nl_writer_ids(forward->writer, ids, count, error) != 0 ||
+        nl_writer_flush(forward->writer, error) != 0)
         return -1;
     if (answer(forward, sequence, ids, count, forward->all, failure) == 0 || is_sequence_error(failure))
         return 0;
@@ -200,12 +205,14 @@ static int run_input(struct nl_forward *forward, struct nl_prompt *prompt, struc
     }
 }
 
-/* After an error: keeps the FIFO open until a writer came and went, so that tee does not wait for ever to open it. */
+/* After an error: keeps the FIFO open until a writer came and went, so that tee does not wait for ever to
+ * open it. */
 static void let_writer_go(const struct nl_forward *forward)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    for (time_t end = now.tv_sec + 5; now.tv_sec < end && !stopped(forward); clock_gettime(CLOCK_MONOTONIC, &now)) {
+    for (time_t end = now.tv_sec + 5; now.tv_sec < end && !stopped(forward);
+         clock_gettime(CLOCK_MONOTONIC, &now)) {
         struct pollfd fd = {forward->feedback_fd, 0, 0};
         if (poll(&fd, 1, 100) > 0 && (fd.revents & POLLHUP))
             return;

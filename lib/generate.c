@@ -22,7 +22,8 @@ static bool stopped(const struct nl_generate *generate)
 int nl_generate_wait(void *context, struct nl_error *error)
 {
     struct nl_generate *generate = context;
-    return stopped(generate) ? nl_fail(error, NL_UPSTREAM, "%s", "") : nl_writer_flush(generate->writer, error);
+    return stopped(generate) ? nl_fail(error, NL_UPSTREAM, "%s", "")
+                             : nl_writer_flush(generate->writer, error);
 }
 
 static void fail_job(struct nl_generate *generate, struct nl_job *job, const struct nl_error *failure)
@@ -50,7 +51,8 @@ static int add_job(struct nl_generate *generate, struct nl_error *error)
     struct nl_error failure = job->prompt.failure;
     if (nl_prompt_finish_is(&job->prompt, "cancelled")) {
         job->finish = "cancelled";
-    } else if (failure.code != NL_OK || nl_intake_fill_empty(&generate->intake, &job->prompt, &failure) != 0 ||
+    } else if (failure.code != NL_OK ||
+               nl_intake_fill_empty(&generate->intake, &job->prompt, &failure) != 0 ||
                nl_engine_check(engine, NULL, job->prompt.ids.data, job->prompt.ids.count, &failure) != 0) {
         fail_job(generate, job, &failure);
     } else if (generate->sample->limit == 0) {
@@ -74,7 +76,8 @@ static int set_up_sampler(struct nl_generate *generate, struct nl_error *error)
     struct nl_sampler *sampler = generate->sample->sampler;
     if (nl_sampler_set_eos(sampler, generation->eos.data, generation->eos.count, error) != 0)
         return -1;
-    return nl_sampler_set_generation(sampler, generate->sample->ignore_generation ? NULL : generation->processors, error);
+    return nl_sampler_set_generation(
+        sampler, generate->sample->ignore_generation ? NULL : generation->processors, error);
 }
 
 /* True when one more sequence may be read now. */
@@ -89,7 +92,8 @@ static bool has_room(const struct nl_generate *generate)
     return !generate->jobs->finish && running < batch && queued < (size_t)QUEUE * batch;
 }
 
-/* Reads what is there, and waits for it only while there is nothing else to do; *open: false at the end of the input. */
+/* Reads what is there, and waits for it only while there is nothing else to do; *open: false at the end of
+ * the input. */
 static int read_input(struct nl_generate *generate, bool *open, struct nl_error *error)
 {
     while (*open && !stopped(generate) && has_room(generate)) {
@@ -126,11 +130,13 @@ static int write_done(struct nl_generate *generate, const struct nl_job *job, st
     if (job->prompt.failure.code != NL_OK)
         return nl_writer_done_error(generate->writer, &job->prompt.failure, error);
     struct nl_json *done = nl_json_new_object();
-    int result = done ? nl_json_set_string(done, "finish", job->finish, error) : nl_fail_memory(error, "DONE");
+    int result =
+        done ? nl_json_set_string(done, "finish", job->finish, error) : nl_fail_memory(error, "DONE");
     if (result == 0)
         result = nl_json_set_number(done, "prompt", (double)job->n_prompt, error);
     if (result == 0)
-        result = nl_json_set_number(done, "generated", (double)(job->prompt.ids.count - job->n_prompt), error);
+        result =
+            nl_json_set_number(done, "generated", (double)(job->prompt.ids.count - job->n_prompt), error);
     if (result == 0 && !nl_sampler_is_greedy(generate->sample->sampler))
         result = nl_json_set_number(done, "seed", (double)generate->sample->seed, error);
     if (result == 0)
@@ -153,8 +159,8 @@ static int write_output(struct nl_generate *generate, struct nl_error *error)
         if (!job->begun && write_header(generate, job, error) != 0)
             return -1;
         const struct nl_ids *ids = &job->prompt.ids;
-        if (ids->count > job->n_written &&
-            nl_writer_ids(generate->writer, ids->data + job->n_written, ids->count - job->n_written, error) != 0)
+        if (ids->count > job->n_written && nl_writer_ids(generate->writer, ids->data + job->n_written,
+                                                         ids->count - job->n_written, error) != 0)
             return -1;
         job->n_written = ids->count;
         if (!job->finish)
@@ -168,7 +174,8 @@ static int write_output(struct nl_generate *generate, struct nl_error *error)
 }
 
 /* Chooses the next id from a row of logits; sets job->finish when it is the last. */
-static int choose(struct nl_generate *generate, struct nl_job *job, float *logits, uint32_t best, struct nl_error *error)
+static int choose(struct nl_generate *generate, struct nl_job *job, float *logits, uint32_t best,
+                  struct nl_error *error)
 {
     struct nl_ids *ids = &job->prompt.ids;
     uint32_t vocab_size = nl_engine_model(generate->intake.engine)->config.vocab_size, id = best;
@@ -228,7 +235,10 @@ static int step(struct nl_generate *generate, struct nl_error *error)
         if (job->finish)
             continue;
         size_t fed = nl_sequence_length(job->sequence), rest = job->prompt.ids.count - fed;
-        uint32_t take = rest == 1 ? 1 : (uint32_t)(rest < room ? rest : room); /* a chosen id always fits: batch rows are kept */
+        uint32_t take =
+            rest == 1
+                ? 1
+                : (uint32_t)(rest < room ? rest : room); /* a chosen id always fits: batch rows are kept */
         if (take == 0)
             continue;
         room -= rest == 1 ? 0 : take;

@@ -37,9 +37,10 @@ static int check_tokenizer(const struct nl_intake *intake, struct nl_prompt *pro
     if (nl_tokenizer_hash(intake->folder, ours, error) != 0)
         return -1;
     if (ours[0] && strcmp(ours, theirs) != 0)
-        nl_fail(&prompt->failure, NL_DATA,
-                "the ids are of another tokenizer than the model's (--any-tokenizer takes them all the same): %s",
-                intake->folder);
+        nl_fail(
+            &prompt->failure, NL_DATA,
+            "the ids are of another tokenizer than the model's (--any-tokenizer takes them all the same): %s",
+            intake->folder);
     return 0;
 }
 
@@ -56,7 +57,8 @@ static struct nl_json *copy_object(const struct nl_json *object, struct nl_error
     return copy;
 }
 
-static int begin(struct nl_intake *intake, struct nl_prompt *prompt, const struct nl_frame *frame, struct nl_error *error)
+static int begin(struct nl_intake *intake, struct nl_prompt *prompt, const struct nl_frame *frame,
+                 struct nl_error *error)
 {
     prompt->header = copy_object(frame->object, error);
     if (!prompt->header)
@@ -110,20 +112,23 @@ bool nl_prompt_finish_is(const struct nl_prompt *prompt, const char *finish)
     return theirs && strcmp(theirs, finish) == 0;
 }
 
-struct nl_json *nl_intake_header(const struct nl_intake *intake, const struct nl_prompt *prompt, struct nl_error *error)
+struct nl_json *nl_intake_header(const struct nl_intake *intake, const struct nl_prompt *prompt,
+                                 struct nl_error *error)
 {
     struct nl_json *header = copy_object(prompt->header, error);
     const struct nl_generation *generation = &intake->generation;
     if (header && nl_json_set_string(header, "model", intake->folder, error) == 0 &&
         nl_json_set_number(header, "seq", (double)prompt->seq, error) == 0 &&
-        nl_json_set_number(header, "vocab_size", nl_engine_model(intake->engine)->config.vocab_size, error) == 0 &&
+        nl_json_set_number(header, "vocab_size", nl_engine_model(intake->engine)->config.vocab_size, error) ==
+            0 &&
         nl_json_set_ids(header, "eos", generation->eos.data, generation->eos.count, error) == 0)
         return header;
     nl_json_free(header);
     return NULL;
 }
 
-int nl_intake_write_failure(const struct nl_intake *intake, struct nl_writer *writer, const struct nl_error *cause)
+int nl_intake_write_failure(const struct nl_intake *intake, struct nl_writer *writer,
+                            const struct nl_error *cause)
 {
     struct nl_error ignored;
     if (!intake->upstream_failure)
@@ -138,7 +143,8 @@ int nl_intake_fill_empty(const struct nl_intake *intake, struct nl_prompt *promp
     if (prompt->ids.count > 0)
         return 0;
     if (!intake->generation.has_bos)
-        return nl_fail(error, NL_DATA, "empty prompt, and the model has no token to begin with: sequence %llu",
+        return nl_fail(error, NL_DATA,
+                       "empty prompt, and the model has no token to begin with: sequence %llu",
                        (unsigned long long)prompt->seq);
     return nl_ids_add(&prompt->ids, &intake->generation.bos, 1, error);
 }

@@ -1,7 +1,9 @@
 /*
- * intake.h: the input side of the programs that run a model: an id stream, the model that it asks for, its prompts.
+ * intake.h: the input side of the programs that run a model: an id stream, the model that it asks for, its
+ * prompts.
  *
- * The model is opened when the first sequence begins: `model` if given, else what the stream's NLS1 names, else the default (modelpath.h).
+ * The model is opened when the first sequence begins: `model` if given, else what the stream's NLS1 names,
+ * else the default (modelpath.h).
  */
 #ifndef NL_INTAKE_H
 #define NL_INTAKE_H
@@ -35,21 +37,24 @@ struct nl_prompt {
 enum nl_intake_result { NL_INTAKE_END, NL_INTAKE_MORE, NL_INTAKE_PROMPT };
 
 /*
- * Reads one frame into *prompt (zero-initialised for a new sequence). NL_INTAKE_PROMPT: its DONE came. -1 and *error: the stream is
- * bad or ended early, the model cannot be opened; an upstream that wrote FAIL is NL_UPSTREAM with an empty message. A stream
- * made with another tokenizer than the model's, or an upstream DONE that says error, is in prompt->failure (the latter
- * NL_UPSTREAM with an empty message: somebody else has reported it).
+ * Reads one frame into *prompt (zero-initialised for a new sequence). NL_INTAKE_PROMPT: its DONE came. -1 and
+ * *error: the stream is bad or ended early, the model cannot be opened; an upstream that wrote FAIL is
+ * NL_UPSTREAM with an empty message. A stream made with another tokenizer than the model's, or an upstream
+ * DONE that says error, is in prompt->failure (the latter NL_UPSTREAM with an empty message: somebody else
+ * has reported it).
  */
 int nl_intake_next(struct nl_intake *, struct nl_prompt *prompt, struct nl_error *error);
 /* True when the upstream's DONE says `finish`. */
 bool nl_prompt_finish_is(const struct nl_prompt *, const char *finish);
-/* The NLS1 for the output: the prompt's keys, and model, vocab_size, eos. NULL when out of memory; the caller frees it. */
-struct nl_json *nl_intake_header(const struct nl_intake *, const struct nl_prompt *prompt, struct nl_error *error);
+/* The NLS1 for the output: the prompt's keys, and model, vocab_size, eos. NULL when out of memory; the caller
+ * frees it. */
+struct nl_json *nl_intake_header(const struct nl_intake *, const struct nl_prompt *prompt,
+                                 struct nl_error *error);
 /* Writes FAIL: the upstream's, passed on, or one that says `cause`. */
 int nl_intake_write_failure(const struct nl_intake *, struct nl_writer *writer, const struct nl_error *cause);
 /* BOS in place of an empty prompt; -1 and NL_DATA where the model has none. */
 int nl_intake_fill_empty(const struct nl_intake *, struct nl_prompt *prompt, struct nl_error *error);
-void nl_prompt_free(struct nl_prompt *); /* zero-initialised again */
+void nl_prompt_free(struct nl_prompt *);  /* zero-initialised again */
 void nl_intake_close(struct nl_intake *); /* the reader stays the caller's */
 
 #endif

@@ -24,7 +24,8 @@ static uint64_t meminfo(const char *name)
     char line[200];
     while (file && fgets(line, sizeof line, file)) {
         uint64_t kilobytes;
-        if (strncmp(line, name, strlen(name)) == 0 && sscanf(line + strlen(name), ": %" SCNu64, &kilobytes) == 1)
+        if (strncmp(line, name, strlen(name)) == 0 &&
+            sscanf(line + strlen(name), ": %" SCNu64, &kilobytes) == 1)
             value = kilobytes * 1024;
     }
     if (file)
@@ -43,7 +44,8 @@ static uint64_t cgroup_left(void)
     }
     if (limit >= UINT64_MAX / 4)
         return UINT64_MAX;
-    uint64_t cached = meminfo("Cached"); /* counted as used, but given back; the group's share is at most this */
+    uint64_t cached =
+        meminfo("Cached"); /* counted as used, but given back; the group's share is at most this */
     used = used > cached ? used - cached : 0;
     return used < limit ? limit - used : 0;
 }

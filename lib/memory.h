@@ -6,7 +6,8 @@
 
 #include "base.h"
 
-/* The smallest of what the system says is available and what the cgroups and RLIMIT_AS leave; UINT64_MAX when nothing says. */
+/* The smallest of what the system says is available and what the cgroups and RLIMIT_AS leave; UINT64_MAX when
+ * nothing says. */
 uint64_t nl_memory_available(void);
 
 #endif

@@ -18,7 +18,8 @@ static void shape_text(const uint64_t *shape, unsigned rank, char *text, size_t 
 {
     size_t length = (size_t)snprintf(text, size, "[");
     for (unsigned i = 0; i < rank && length < size; i++)
-        length += (size_t)snprintf(text + length, size - length, "%s%llu", i ? ", " : "", (unsigned long long)shape[i]);
+        length += (size_t)snprintf(text + length, size - length, "%s%llu", i ? ", " : "",
+                                   (unsigned long long)shape[i]);
     if (length < size)
         snprintf(text + length, size - length, "]");
 }
@@ -60,7 +61,8 @@ static const struct nl_tensor *take(struct builder *b, const char *short_name, u
     }
     if (tensor->dtype != NL_F32 && tensor->dtype != NL_F16 && tensor->dtype != NL_BF16) {
         b->failed = true;
-        nl_fail(b->error, NL_UNSUPPORTED, "weight of an unsupported type (supported: F32, F16, BF16): %s: %s: %s",
+        nl_fail(b->error, NL_UNSUPPORTED,
+                "weight of an unsupported type (supported: F32, F16, BF16): %s: %s: %s",
                 nl_dtype_name(tensor->dtype), name, tensor->file->path);
         return NULL;
     }
@@ -128,7 +130,8 @@ static void add_norm(struct builder *b, const char *name, uint32_t add)
 }
 
 /* NAME.weight [rows][cols] and, with bias, NAME.bias [rows]. */
-static void add_segment(struct builder *b, struct nl_op *op, const char *name, uint32_t rows, uint32_t cols, bool bias)
+static void add_segment(struct builder *b, struct nl_op *op, const char *name, uint32_t rows, uint32_t cols,
+                        bool bias)
 {
     char full[100];
     struct nl_segment *segment = &op->linear.segment[op->linear.n_segments++];
@@ -237,7 +240,8 @@ static void list_unused(struct builder *b)
             model->unused[model->n_unused++] = model->checkpoint->tensors[i]->name;
 }
 
-struct nl_model *nl_model_open(const char *folder, uint32_t max_tokens, uint32_t max_outputs, struct nl_error *error)
+struct nl_model *nl_model_open(const char *folder, uint32_t max_tokens, uint32_t max_outputs,
+                               struct nl_error *error)
 {
     struct nl_model *model = calloc(1, sizeof *model);
     if (!model) {

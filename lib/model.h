@@ -1,8 +1,8 @@
 /*
  * model.h: a checkpoint folder made into a plan.
  *
- * Every tensor is looked up by its Hugging Face name and its shape is checked; weights stay in the mapped files as they are stored,
- * norm weights and biases are widened to float32.
+ * Every tensor is looked up by its Hugging Face name and its shape is checked; weights stay in the mapped
+ * files as they are stored, norm weights and biases are widened to float32.
  */
 #ifndef NL_MODEL_H
 #define NL_MODEL_H
@@ -35,11 +35,12 @@ struct nl_model {
 };
 
 /*
- * Loads the folder and records the plan for steps of at most max_tokens rows and max_outputs rows of logits. NULL and *error: see
- * nl_config_load and nl_checkpoint_open; a tensor missing, of another shape or of a type that is no weight: NL_DATA, naming tensor, wanted
- * and found shape.
+ * Loads the folder and records the plan for steps of at most max_tokens rows and max_outputs rows of logits.
+ * NULL and *error: see nl_config_load and nl_checkpoint_open; a tensor missing, of another shape or of a type
+ * that is no weight: NL_DATA, naming tensor, wanted and found shape.
  */
-struct nl_model *nl_model_open(const char *folder, uint32_t max_tokens, uint32_t max_outputs, struct nl_error *error);
+struct nl_model *nl_model_open(const char *folder, uint32_t max_tokens, uint32_t max_outputs,
+                               struct nl_error *error);
 void nl_model_close(struct nl_model *);
 
 #endif

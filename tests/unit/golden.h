@@ -12,7 +12,8 @@ struct golden {
     char folder[300];
     uint32_t *prompt, *greedy;
     size_t n_prompt, n_greedy;
-    struct nl_safetensors *tensors; /* logits [T][vocab], hidden_states.N [T][hidden]: the prompt's last T positions */
+    struct nl_safetensors
+        *tensors; /* logits [T][vocab], hidden_states.N [T][hidden]: the prompt's last T positions */
 };
 
 static inline uint32_t *golden_ids(const struct nl_json *root, const char *key, size_t *count)
@@ -62,7 +63,8 @@ static inline bool isa_available(const char *isa)
 static inline struct nl_engine *open_tiny(const char *folder, const char *isa, unsigned threads)
 {
     struct nl_error error = {0};
-    struct nl_engine_options options = {.device = "cpu", .isa = isa, .threads = threads, .context = 4096, .max_outputs = 700};
+    struct nl_engine_options options = {
+        .device = "cpu", .isa = isa, .threads = threads, .context = 4096, .max_outputs = 700};
     options.prefill_chunk = 1000;
     struct nl_engine *engine = nl_engine_open(folder, &options, &error);
     if (!engine)

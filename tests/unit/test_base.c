@@ -60,8 +60,10 @@ static void errors_carry_code_and_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(f16_round_trip),       cmocka_unit_test(f16_rounds_to_even),
-        cmocka_unit_test(bf16_rounds_to_even),  cmocka_unit_test(dtypes_by_name),
+        cmocka_unit_test(f16_round_trip),
+        cmocka_unit_test(f16_rounds_to_even),
+        cmocka_unit_test(bf16_rounds_to_even),
+        cmocka_unit_test(dtypes_by_name),
         cmocka_unit_test(errors_carry_code_and_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

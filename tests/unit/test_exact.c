@@ -1,10 +1,16 @@
-/* On one instruction set the logits are the same bits however the prompt is cut, whoever shares the step, however many threads work,
-   with the cache and without. */
+/* On one instruction set the logits are the same bits however the prompt is cut, whoever shares the step,
+   however many threads work, with the cache and without. */
 #include "golden.h"
 
 static const char *const models[] = {"llama-long", "mistral-window-long", "llama-f16-linear-bias"};
 static const char *const isas[] = {"portable", "avx2", "avx512"};
-enum { N_MODELS = 3, N_ISAS = 3, VOCAB = 317, OTHERS = 5, LONGEST = 270 /* four blocks of the cache and a bit */ };
+enum {
+    N_MODELS = 3,
+    N_ISAS = 3,
+    VOCAB = 317,
+    OTHERS = 5,
+    LONGEST = 270 /* four blocks of the cache and a bit */
+};
 
 struct run {
     struct nl_engine *engine;
@@ -18,7 +24,8 @@ static void must(int result, const struct nl_error *error)
         fail_msg("%s", error->message);
 }
 
-/* Feeds ids in pieces of `chunk`, each with one piece of the same place of every other sequence; keeps the last row of logits. */
+/* Feeds ids in pieces of `chunk`, each with one piece of the same place of every other sequence; keeps the
+ * last row of logits. */
 static void feed_in_chunks(struct run *run, const uint32_t *ids, size_t count, size_t chunk, int others)
 {
     struct nl_error error = {0};
@@ -53,7 +60,8 @@ static void expect_same(const struct run *a, const struct run *b, const char *wh
 static struct nl_engine *open_with(const char *folder, const char *isa, unsigned threads)
 {
     struct nl_error error = {0};
-    struct nl_engine_options options = {.isa = isa, .threads = threads, .context = 1024, .prefill_chunk = 6000};
+    struct nl_engine_options options = {
+        .isa = isa, .threads = threads, .context = 1024, .prefill_chunk = 6000};
     struct nl_engine *engine = nl_engine_open(folder, &options, &error);
     if (!engine)
         fail_msg("%s", error.message);
@@ -94,7 +102,8 @@ static void check_cache(const struct golden *golden, const char *isa)
     struct nl_sequence *sequence = nl_engine_new_sequence(engine, &error);
     for (size_t n = golden->n_prompt; n < count; n += 1) {
         size_t done = nl_sequence_length(sequence);
-        struct nl_feed feed = {.sequence = sequence, .ids = ids + done, .count = (uint32_t)(n - done), .n_outputs = 1};
+        struct nl_feed feed = {
+            .sequence = sequence, .ids = ids + done, .count = (uint32_t)(n - done), .n_outputs = 1};
         must(nl_engine_step(engine, &feed, 1, &error), &error);
         memcpy(cached.last, feed.logits, sizeof cached.last);
         if (n % 16 == 0) {

@@ -1,10 +1,15 @@
-/* The tiny checkpoints against transformers: logits and hidden states within 1e-4, greedy ids equal, on every instruction set. */
+/* The tiny checkpoints against transformers: logits and hidden states within 1e-4, greedy ids equal, on every
+ * instruction set. */
 #include "golden.h"
 
 #include <math.h>
 
 static const char *const models[] = {
-    "llama", "llama-bf16-llama3rope-tied-sharded", "llama-f16-linear-bias", "llama-long", "mistral-window",
+    "llama",
+    "llama-bf16-llama3rope-tied-sharded",
+    "llama-f16-linear-bias",
+    "llama-long",
+    "mistral-window",
     "mistral-window-long",
 };
 static const char *const isas[] = {"reference", "portable", "avx2", "avx512"};
@@ -57,14 +62,16 @@ static void check_prompt(const struct golden *golden, struct nl_engine *engine, 
 {
     struct nl_error error = {0};
     const struct nl_tensor *want = golden_tensor(golden, "logits");
-    struct nl_feed feed = {.ids = golden->prompt, .count = (uint32_t)golden->n_prompt, .n_outputs = (uint32_t)want->shape[0]};
+    struct nl_feed feed = {
+        .ids = golden->prompt, .count = (uint32_t)golden->n_prompt, .n_outputs = (uint32_t)want->shape[0]};
     feed.sequence = nl_engine_new_sequence(engine, &error);
     struct states states = {.golden = golden, .hidden = nl_engine_model(engine)->config.hidden_size};
     struct nl_observer observer = {compare_states, &states};
     if (nl_engine_step_observed(engine, &feed, 1, &observer, &error) != 0)
         fail_msg("%s", error.message);
     double worst = worst_difference(feed.logits, want);
-    print_message("%s %s: logits differ by %.2g, hidden states by %.2g\n", golden->folder, isa, worst, states.worst);
+    print_message("%s %s: logits differ by %.2g, hidden states by %.2g\n", golden->folder, isa, worst,
+                  states.worst);
     assert_true(worst < 1e-4);
     assert_true(states.worst < 1e-4);
     assert_int_equal(states.compared, nl_engine_model(engine)->config.n_layers + 1);

@@ -1,4 +1,5 @@
-/* Every operation of every vectorised set of kernels against the naive reference, over shapes that are multiples of nothing. */
+/* Every operation of every vectorised set of kernels against the naive reference, over shapes that are
+ * multiples of nothing. */
 #include "test.h"
 
 #include <math.h>
@@ -28,7 +29,8 @@ static float *random_floats(size_t count)
     return out;
 }
 
-/* Weights in memory of exactly their size, one byte off any alignment, so that sanitizers see a step too far. */
+/* Weights in memory of exactly their size, one byte off any alignment, so that sanitizers see a step too far.
+ */
 static struct nl_matrix random_matrix(enum nl_dtype dtype, uint32_t rows, uint32_t cols, void **memory)
 {
     size_t count = (size_t)rows * cols, size = dtype == NL_F32 ? 4 : 2;
@@ -58,7 +60,8 @@ static void set_up(struct bench *b, uint32_t n_tokens)
     b->plan = (struct nl_plan){.ops = &b->op, .n_ops = 1, .n_buffers = 3, .width = {1, 1, 1}, .n_layers = 2};
     b->plan.max_tokens = b->plan.max_outputs = MAX_TOKENS;
     b->plan.n_kv_heads = b->plan.head_dim = 1;
-    b->step = (struct nl_step){.n_tokens = n_tokens, .n_outputs = n_tokens, .ids = b->ids, .positions = b->positions};
+    b->step = (struct nl_step){
+        .n_tokens = n_tokens, .n_outputs = n_tokens, .ids = b->ids, .positions = b->positions};
     b->step.slots = b->slots;
     b->step.tables = b->tables;
     b->step.outputs = b->outputs;
@@ -101,8 +104,8 @@ static void fill_buffers(const struct nl_cpu_job *job, unsigned thread)
 }
 
 /* Runs operations [ops, ops + n) with buffers that start as `initial`; the snapshot is of the end. */
-static void run(const struct nl_cpu_kernels *kernels, unsigned threads, struct bench *b, const float *const *initial,
-                const struct nl_op *ops, size_t n, struct snapshot *out)
+static void run(const struct nl_cpu_kernels *kernels, unsigned threads, struct bench *b,
+                const float *const *initial, const struct nl_op *ops, size_t n, struct snapshot *out)
 {
     struct nl_error error = {0};
     struct nl_cpu_kernels with_fill = *kernels;
@@ -149,9 +152,10 @@ static bool runs_here(const struct nl_cpu_kernels *set)
 }
 
 /* Calls check(bench, kernels, threads) for every set that this processor has. */
-#define FOR_SETS(set, threads)                                                                                         \
-    for (size_t set##_i = 0; set##_i < sizeof sets / sizeof *sets; set##_i++)                                          \
-        for (const struct nl_cpu_kernels *set = runs_here(sets[set##_i]) ? sets[set##_i] : NULL; set; set = NULL)      \
+#define FOR_SETS(set, threads)                                                                               \
+    for (size_t set##_i = 0; set##_i < sizeof sets / sizeof *sets; set##_i++)                                \
+        for (const struct nl_cpu_kernels *set = runs_here(sets[set##_i]) ? sets[set##_i] : NULL; set;        \
+             set = NULL)                                                                                     \
             for (unsigned threads = 1; threads <= 3; threads++)
 
 /* 1e-6 of the sum of |w x|, and of 1 for a bias. */
@@ -173,14 +177,14 @@ static void check_linear(enum nl_dtype dtype, uint32_t rows, uint32_t cols, uint
     b.plan.width[1] = rows + second;
     struct nl_op op = {.kind = NL_OP_LINEAR, .in = 0, .out = 1, .linear = {.n_segments = 2}};
     op.linear.segment[0] = (struct nl_segment){.weight = random_matrix(dtype, rows, cols, &memory[0])};
-    op.linear.segment[1] = (struct nl_segment){.weight = random_matrix(dtype, second, cols, &memory[1]), .column = rows};
+    op.linear.segment[1] =
+        (struct nl_segment){.weight = random_matrix(dtype, second, cols, &memory[1]), .column = rows};
     float *x = random_floats(MAX_TOKENS * (size_t)cols), *bias = random_floats(second);
     op.linear.segment[1].bias = bias;
     const float *initial[3] = {x};
     struct snapshot want, got;
     run(&nl_cpu_reference, 1, &b, initial, &op, 1, &want);
-    FOR_SETS(set, threads)
-    {
+    FOR_SETS (set, threads) {
         run(set, threads, &b, initial, &op, 1, &got);
         for (uint32_t t = 0; t < tokens; t++)
             for (uint32_t r = 0; r < rows + second; r++) {
@@ -188,9 +192,9 @@ static void check_linear(enum nl_dtype dtype, uint32_t rows, uint32_t cols, uint
                 double bound = product_bound(&s->weight, r - s->column, x + t * cols);
                 size_t at = (size_t)t * b.plan.width[1] + r;
                 if (!(fabs((double)got.buffers[1][at] - want.buffers[1][at]) <= bound))
-                    fail_msg("%s, %u threads: %s [%u][%u] x %u: row %u, token %u: %g for %g", set->name, threads,
-                             nl_dtype_name(dtype), rows, cols, tokens, r, t, (double)got.buffers[1][at],
-                             (double)want.buffers[1][at]);
+                    fail_msg("%s, %u threads: %s [%u][%u] x %u: row %u, token %u: %g for %g", set->name,
+                             threads, nl_dtype_name(dtype), rows, cols, tokens, r, t,
+                             (double)got.buffers[1][at], (double)want.buffers[1][at]);
             }
         free_snapshot(&got);
     }
@@ -250,12 +254,13 @@ static void f16_values(void **state)
     free(halves);
 }
 
-static void expect_near(const struct nl_cpu_kernels *set, const char *what, const float *got, const float *want, size_t n,
-                        double tolerance)
+static void expect_near(const struct nl_cpu_kernels *set, const char *what, const float *got,
+                        const float *want, size_t n, double tolerance)
 {
     for (size_t i = 0; i < n; i++)
         if (!(fabs((double)got[i] - want[i]) <= tolerance * (1 + fabs(want[i]))))
-            fail_msg("%s: %s: element %zu is %.9g, not %.9g", set->name, what, i, (double)got[i], (double)want[i]);
+            fail_msg("%s: %s: element %zu is %.9g, not %.9g", set->name, what, i, (double)got[i],
+                     (double)want[i]);
 }
 
 static void check_norm(uint32_t width, uint32_t tokens, bool add, bool at_outputs)
@@ -276,8 +281,7 @@ static void check_norm(uint32_t width, uint32_t tokens, bool add, bool at_output
     const float *initial[3] = {x, NULL, y};
     struct snapshot want, got;
     run(&nl_cpu_reference, 1, &b, initial, &op, 1, &want);
-    FOR_SETS(set, threads)
-    {
+    FOR_SETS (set, threads) {
         run(set, threads, &b, initial, &op, 1, &got);
         uint32_t rows = at_outputs ? b.step.n_outputs : tokens;
         expect_near(set, "norm", got.buffers[1], want.buffers[1], (size_t)rows * width, 3e-6);
@@ -316,8 +320,7 @@ static void gate_shapes(void **state)
         const float *initial[3] = {x};
         struct snapshot want, got;
         run(&nl_cpu_reference, 1, &b, initial, &op, 1, &want);
-        FOR_SETS(set, threads)
-        {
+        FOR_SETS (set, threads) {
             run(set, threads, &b, initial, &op, 1, &got);
             expect_near(set, "gate", got.buffers[1], want.buffers[1], 5 * (size_t)widths[i], 1e-6);
             free_snapshot(&got);
@@ -328,7 +331,8 @@ static void gate_shapes(void **state)
 }
 
 /* Rotation, cache and attention together: earlier rows are written step by step by the same kernels. */
-static void check_attention(uint32_t heads, uint32_t kv, uint32_t dim, uint32_t window, uint32_t past, uint32_t tokens)
+static void check_attention(uint32_t heads, uint32_t kv, uint32_t dim, uint32_t window, uint32_t past,
+                            uint32_t tokens)
 {
     struct bench b;
     set_up(&b, tokens);
@@ -356,8 +360,10 @@ static void check_attention(uint32_t heads, uint32_t kv, uint32_t dim, uint32_t 
             struct nl_cpu_kernels with_fill = *set;
             with_fill.run[NL_OP_EMBED] = fill_buffers;
             const float *initial[3] = {0};
-            struct nl_op list[3] = {{.kind = NL_OP_EMBED, .norm = {.weight = (const float *)(const void *)initial}}, ops[0],
-                                    ops[1]};
+            struct nl_op list[3] = {
+                {.kind = NL_OP_EMBED, .norm = {.weight = (const float *)(const void *)initial}},
+                ops[0],
+                ops[1]};
             b.plan.ops = list;
             b.plan.n_ops = 3;
             struct nl_backend *backend = nl_cpu_open_kernels(&with_fill, threads, &error);
@@ -403,8 +409,8 @@ static void attention_shapes(void **state)
     static const uint32_t windows[] = {UINT32_MAX, 1, 16, 64, 100}, tokens[] = {1, 2, 9, 16};
     (void)state;
     for (uint32_t i = 0; i < 60; i++)
-        check_attention(heads[i % 5][0], heads[i % 5][1], dims[i % 6], windows[(i / 5 + i) % 5], pasts[(i / 3) % 6],
-                        tokens[(i / 2) % 4]);
+        check_attention(heads[i % 5][0], heads[i % 5][1], dims[i % 6], windows[(i / 5 + i) % 5],
+                        pasts[(i / 3) % 6], tokens[(i / 2) % 4]);
 }
 
 static void embed_rows(void **state)
@@ -422,8 +428,7 @@ static void embed_rows(void **state)
         op.embed.table = random_matrix(dtypes[d], 97, 33, &memory);
         struct snapshot want, got;
         run(&nl_cpu_reference, 1, &b, NULL, &op, 1, &want);
-        FOR_SETS(set, threads)
-        {
+        FOR_SETS (set, threads) {
             run(set, threads, &b, NULL, &op, 1, &got);
             expect_near(set, "embedding", got.buffers[0], want.buffers[0], 7 * 33, 0);
             free_snapshot(&got);
@@ -450,7 +455,8 @@ static void logits_and_best(void **state)
     uint8_t *w = (uint8_t *)memory + 1;
     memcpy(w + 1000 * WIDTH * 2, w + 40 * WIDTH * 2, WIDTH * 2); /* two equal rows */
     for (int i = 0; i < WIDTH; i++) {
-        x[i] = nl_weight(&ops[0].logits.weight, 40 * WIDTH + (size_t)i) * 50; /* which win in the first token */
+        x[i] =
+            nl_weight(&ops[0].logits.weight, 40 * WIDTH + (size_t)i) * 50; /* which win in the first token */
         x[2 * WIDTH + i] = i == 64 ? NAN : 1;
     }
     const float *initial[3] = {x};
@@ -464,8 +470,7 @@ static void logits_and_best(void **state)
     assert_int_equal(b.best[2], NL_BEST_NAN);
     uint32_t second = b.best[1];
     b.step.logits = rows[1];
-    FOR_SETS(set, threads)
-    {
+    FOR_SETS (set, threads) {
         memset(b.best, 0, sizeof b.best);
         run(set, threads, &b, initial, ops, 2, &snapshot);
         for (size_t i = 0; i < 2 * VOCAB; i++)
@@ -485,8 +490,8 @@ static void logits_and_best(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(linear_shapes), cmocka_unit_test(f16_values),       cmocka_unit_test(norm_shapes),
-        cmocka_unit_test(gate_shapes),   cmocka_unit_test(attention_shapes), cmocka_unit_test(embed_rows),
+        cmocka_unit_test(linear_shapes),   cmocka_unit_test(f16_values),       cmocka_unit_test(norm_shapes),
+        cmocka_unit_test(gate_shapes),     cmocka_unit_test(attention_shapes), cmocka_unit_test(embed_rows),
         cmocka_unit_test(logits_and_best),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
