@@ -62,11 +62,11 @@ static char *main_file(const char *folder, struct nl_error *error)
 static int add_shards(struct nl_shards *shards, struct nl_error *error)
 {
     const struct nl_index *index = shards->index;
-    if (index->n_shards == 0)
-        return 0;
-    shards->paths = calloc(index->n_shards, sizeof *shards->paths);
-    if (!shards->paths)
-        return nl_fail_memory(error, index->path);
+    shards->paths = calloc(index->n_shards + 1, sizeof *shards->paths);
+    if (!shards->paths) {
+        nl_fail_memory(error, index->path);
+        return -1;
+    }
     for (; shards->count < index->n_shards; shards->count++) {
         shards->paths[shards->count] = nl_index_shard_path(index, index->shards[shards->count], error);
         if (!shards->paths[shards->count])
@@ -75,32 +75,45 @@ static int add_shards(struct nl_shards *shards, struct nl_error *error)
     return 0;
 }
 
+/* The file that a path stands for: itself, or the one to begin with in a folder. */
+static char *first_file(const char *path, struct nl_error *error)
+{
+    struct stat status;
+    if (stat(path, &status) != 0) {
+        nl_fail_errno(error, "cannot open", path);
+        return NULL;
+    }
+    if (S_ISDIR(status.st_mode))
+        return main_file(path, error);
+    char *copy = strdup(path);
+    if (!copy)
+        nl_fail_memory(error, path);
+    return copy;
+}
+
 int nl_shards_find(struct nl_shards *shards, const char *path, struct nl_faults *faults,
                    struct nl_error *error)
 {
     *shards = (struct nl_shards){0};
-    struct stat status;
-    if (stat(path, &status) != 0)
-        return nl_fail_errno(error, "cannot open", path);
-    char *name = S_ISDIR(status.st_mode) ? main_file(path, error) : strdup(path);
+    char *name = first_file(path, error);
     if (!name)
-        return S_ISDIR(status.st_mode) ? -1 : nl_fail_memory(error, path);
-    int result = 0;
+        return -1;
     if (ends_with(name, ".json")) {
         shards->index = faults ? nl_index_check(name, faults, error) : nl_index_open(name, error);
-        result = shards->index ? add_shards(shards, error) : -1;
-    } else {
-        shards->paths = calloc(1, sizeof *shards->paths);
-        if (shards->paths) {
-            shards->paths[shards->count++] = name;
+        free(name);
+        if (shards->index && add_shards(shards, error) == 0)
             return 0;
-        }
-        result = nl_fail_memory(error, path);
-    }
-    free(name);
-    if (result != 0)
         nl_shards_free(shards);
-    return result;
+        return -1;
+    }
+    shards->paths = calloc(1, sizeof *shards->paths);
+    if (!shards->paths) {
+        free(name);
+        nl_fail_memory(error, path);
+        return -1;
+    }
+    shards->paths[shards->count++] = name;
+    return 0;
 }
 
 void nl_shards_free(struct nl_shards *shards)
@@ -220,7 +233,7 @@ static int open_all(struct nl_checkpoint *checkpoint, const char *path, struct n
 {
     if (nl_shards_find(&checkpoint->shards, path, NULL, error) != 0)
         return -1;
-    checkpoint->files = calloc(checkpoint->shards.count, sizeof *checkpoint->files);
+    checkpoint->files = calloc(checkpoint->shards.count + 1, sizeof *checkpoint->files);
     if (!checkpoint->files)
         return nl_fail_memory(error, path);
     for (; checkpoint->n_files < checkpoint->shards.count; checkpoint->n_files++) {
@@ -236,7 +249,7 @@ static int open_all(struct nl_checkpoint *checkpoint, const char *path, struct n
 
 struct nl_checkpoint *nl_checkpoint_open(const char *path, struct nl_error *error)
 {
-    struct nl_error unused;
+    struct nl_error unused = {0};
     struct nl_checkpoint *checkpoint = calloc(1, sizeof *checkpoint);
     if (!checkpoint) {
         nl_fail_memory(error, path);

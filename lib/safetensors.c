@@ -188,7 +188,7 @@ static struct nl_safetensors *open_any(const char *path, struct nl_faults *fault
 
 struct nl_safetensors *nl_safetensors_open(const char *path, struct nl_error *error)
 {
-    struct nl_error unused;
+    struct nl_error unused = {0};
     struct nl_faults faults = {.error = error ? error : &unused};
     struct nl_safetensors *file = open_any(path, &faults, error);
     if (file && faults.count) {
@@ -214,7 +214,7 @@ int nl_safetensors_check(const char *path, struct nl_faults *faults, struct nl_s
 
 int nl_safetensors_header(const char *path, struct nl_buf *out, struct nl_error *error)
 {
-    struct nl_error unused;
+    struct nl_error unused = {0};
     struct nl_faults faults = {.error = error ? error : &unused, .path = path};
     struct nl_safetensors file = {0};
     if (nl_map_open(&file.map, path, error) != 0)

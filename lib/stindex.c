@@ -118,7 +118,7 @@ struct nl_index *nl_index_check(const char *path, struct nl_faults *faults, stru
 
 struct nl_index *nl_index_open(const char *path, struct nl_error *error)
 {
-    struct nl_error unused;
+    struct nl_error unused = {0};
     struct nl_faults faults = {.error = error ? error : &unused};
     return nl_index_check(path, &faults, error);
 }

@@ -153,8 +153,13 @@ fi
 # A length that is possible only because the file is sparse: nothing of that size is allocated for it.
 printf '\0\340\365\5\0\0\0\0' > "$tap_dir/claims.safetensors" # 99,999,744
 truncate -s 100000000 "$tap_dir/claims.safetensors"
+built=${B:-build}
+case ${built##*/} in
+build-*) limit=unlimited ;; # a sanitiser reserves more than this for itself
+*) limit=200000 ;;
+esac
 exits "a header of zeros" 3 "does not begin with '{'" \
-    bash -c "ulimit -v 200000 2> /dev/null; exec st-inspect $tap_dir/claims.safetensors"
+    bash -c "ulimit -v $limit; exec st-inspect $tap_dir/claims.safetensors"
 
 exits "-o writes a file" 0 '' st-inspect --tsv -o "$tap_dir/table" "$cases/ok_basic.safetensors"
 is "which holds it" "$(cat "$tap_dir/table")" "$(st-inspect --tsv "$cases/ok_basic.safetensors")"

@@ -133,12 +133,15 @@ static void hostile_ref(void **state)
     (void)state;
     clean();
     make_repository("home/.cache/huggingface/hub", "models--org--evil", "main", COMMIT);
-    put_text("home/.cache/huggingface/hub/models--org--evil/refs/main", "../../../../../../etc");
-    struct nl_buf out = {0};
-    struct nl_error error = {0};
-    assert_int_equal(nl_model_path("org/evil", &out, &error), -1);
-    assert_int_equal(error.code, NL_DATA);
-    nl_buf_free(&out);
+    static const char *const refs[] = {"../../../../../../etc", COMMIT "/../../../..", "..", "", "\n"};
+    for (size_t i = 0; i < sizeof refs / sizeof *refs; i++) {
+        put_text("home/.cache/huggingface/hub/models--org--evil/refs/main", refs[i]);
+        struct nl_buf out = {0};
+        struct nl_error error = {0};
+        assert_int_equal(nl_model_path("org/evil", &out, &error), -1);
+        assert_int_equal(error.code, NL_DATA);
+        nl_buf_free(&out);
+    }
 }
 
 /* From the weakest to the strongest. */

@@ -297,6 +297,9 @@ static void cut_and_flipped(void **state)
         close(fd);
         assert_null(nl_safetensors_open(written, &error));
         assert_int_equal(error.code, NL_DATA);
+        size_t header_end = 8 + (uint8_t)bytes.data[0];
+        const char *why = size < 8 ? "too short" : size < header_end ? "header length" : "cut short";
+        assert_non_null(strstr(error.message, why));
     }
     for (size_t at = 0; at < bytes.size; at++)
         for (int bit = 0; bit < 8; bit++) {
