@@ -16,8 +16,8 @@ struct nl_sampler {
     struct chain generation, flags; /* applied in this order */
     struct nl_ids eos;              /* each once */
     uint64_t limit, seed;
-    size_t n; /* what the scratch is for */
-    float *floats;
+    size_t n;      /* what the scratch is for */
+    float *floats; /* [2][n] */
     uint32_t *counts;
     struct nl_ranked *ranked; /* [2][n] */
 };
@@ -238,7 +238,7 @@ static int need_scratch(struct nl_sampler *sampler, size_t n, struct nl_error *e
     if (n > SIZE_MAX / (2 * sizeof *sampler->ranked))
         return nl_fail_memory(error, "logits");
     free_scratch(sampler);
-    sampler->floats = malloc(n * sizeof *sampler->floats);
+    sampler->floats = malloc(2 * n * sizeof *sampler->floats);
     sampler->counts = calloc(n, sizeof *sampler->counts);
     sampler->ranked = malloc(2 * n * sizeof *sampler->ranked);
     if (!sampler->floats || !sampler->counts || !sampler->ranked) {
@@ -299,6 +299,7 @@ int nl_sampler_apply(struct nl_sampler *sampler, float *logits, size_t n, const 
         .forced_bos = chain_names(&sampler->generation, "forced_bos_token_id") ||
                       chain_names(&sampler->flags, "forced_bos_token_id"),
         .floats = sampler->floats,
+        .more_floats = sampler->floats + n,
         .counts = sampler->counts,
         .ranked = sampler->ranked,
         .more_ranked = sampler->ranked + n,

@@ -38,7 +38,7 @@ struct nl_row {
     const struct nl_ids *eos;
     uint64_t limit;                         /* of new ids */
     bool forced_bos;                        /* forced_bos_token_id is in the chain */
-    float *floats;                          /* scratch [n] */
+    float *floats, *more_floats;            /* scratch [n] each */
     uint32_t *counts;                       /* scratch [n], all zero between processors */
     struct nl_ranked *ranked, *more_ranked; /* scratch [n] each */
 };

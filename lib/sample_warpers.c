@@ -87,17 +87,19 @@ void nl_apply_min_p(const struct nl_setting *setting, struct nl_row *row)
             row->logits[i] = -INFINITY;
 }
 
-/* log_softmax into out; returns the entropy, where an id of no probability adds nothing. */
-static float log_softmax(const struct nl_row *row, float *out)
+/* Fills floats with the logarithms of the probabilities and more_floats with these; returns the entropy, to
+   which an id of no probability adds nothing. */
+static float log_softmax(struct nl_row *row)
 {
-    float max = nl_max(row->logits, row->n), log_sum = (float)log(nl_weights(row->logits, row->n, out));
+    float *logs = row->floats, *probs = row->more_floats, max = nl_max(row->logits, row->n);
+    float sum = (float)nl_weights(row->logits, row->n, probs), log_sum = (float)log((double)sum);
     double entropy = 0;
     for (size_t i = 0; i < row->n; i++) {
-        float log_prob =
-            max == INFINITY ? (row->logits[i] == max ? -log_sum : -INFINITY) : row->logits[i] - max - log_sum;
-        if (log_prob > -INFINITY)
-            entropy -= (double)(log_prob * nl_exp(log_prob < 0 ? log_prob : 0));
-        out[i] = log_prob;
+        probs[i] /= sum;
+        float distance = max < INFINITY ? row->logits[i] - max : row->logits[i] == max ? 0 : -INFINITY;
+        logs[i] = distance - log_sum;
+        if (probs[i] > 0)
+            entropy -= (double)(logs[i] * probs[i]);
     }
     return (float)entropy;
 }
@@ -105,8 +107,8 @@ static float log_softmax(const struct nl_row *row, float *out)
 /* In ascending order of |-ln p - H| until the mass is reached; ties with the last stay. */
 void nl_apply_typical_p(const struct nl_setting *setting, struct nl_row *row)
 {
-    float *shifted = row->floats, mass = (float)setting->number;
-    float entropy = log_softmax(row, shifted);
+    float entropy = log_softmax(row), *shifted = row->floats, *probs = row->more_floats;
+    float mass = (float)setting->number, most = INFINITY;
     size_t n = 0;
     for (size_t i = 0; i < row->n; i++) {
         shifted[i] = fabsf(-shifted[i] - entropy);
@@ -114,16 +116,10 @@ void nl_apply_typical_p(const struct nl_setting *setting, struct nl_row *row)
             row->ranked[n++] = nl_rank(shifted[i], (uint32_t)i);
     }
     nl_sort_ranked(row->ranked, n, row->more_ranked);
-    float max = nl_max(row->logits, row->n), most = INFINITY;
-    double total = 0, cumulative = 0;
-    for (size_t i = 0; i < n; i++)
-        total += (double)nl_exp(row->logits[row->ranked[i].id] - max);
-    for (size_t i = 0; i < n; i++) {
-        uint32_t id = row->ranked[i].id;
-        cumulative += (double)(nl_exp(row->logits[id] - max) / (float)total);
-        most = shifted[id];
-        if ((float)cumulative >= mass)
-            break;
+    double cumulative = 0;
+    for (size_t i = 0; i < n && (float)cumulative < mass; i++) {
+        cumulative += (double)probs[row->ranked[i].id];
+        most = shifted[row->ranked[i].id];
     }
     for (size_t i = 0; i < row->n; i++)
         if (shifted[i] > most)
@@ -131,25 +127,25 @@ void nl_apply_typical_p(const struct nl_setting *setting, struct nl_row *row)
 }
 
 /* The best stay whatever their probability. */
-static void cut_probabilities(struct nl_row *row, float least)
+static void cut_probabilities(struct nl_row *row, const float *probs, float least)
 {
     float max = nl_max(row->logits, row->n);
-    nl_softmax(row->logits, row->n, row->floats);
     for (size_t i = 0; i < row->n; i++)
-        if (row->floats[i] < least && row->logits[i] < max)
+        if (probs[i] < least && row->logits[i] < max)
             row->logits[i] = -INFINITY;
 }
 
 void nl_apply_epsilon_cutoff(const struct nl_setting *setting, struct nl_row *row)
 {
-    cut_probabilities(row, (float)setting->number);
+    nl_softmax(row->logits, row->n, row->floats);
+    cut_probabilities(row, row->floats, (float)setting->number);
 }
 
 void nl_apply_eta_cutoff(const struct nl_setting *setting, struct nl_row *row)
 {
-    float epsilon = (float)setting->number, entropy = log_softmax(row, row->floats);
+    float epsilon = (float)setting->number, entropy = log_softmax(row);
     float eta = sqrtf(epsilon) * (float)exp(-(double)entropy);
-    cut_probabilities(row, eta < epsilon ? eta : epsilon);
+    cut_probabilities(row, row->more_floats, eta < epsilon ? eta : epsilon);
 }
 
 /* Keeps what is within n standard deviations (of the finite logits, as a population) of the largest. Source:
