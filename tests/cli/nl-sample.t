@@ -68,6 +68,8 @@ is "binary in and out" "$( (steps; steps) | nl-sample --logits | nl-sample | nl-
 # Processors.
 is "generation is applied" "$(steps '"generation":{"repetition_penalty":3.0}' | nl-sample --json | ids)" "1 2 0 "
 is "the prompt counts" "$( (seq_ '"generation":{"repetition_penalty":3.0}'; toks 1; lgts 1 2,3; done_) | nl-sample --json | ids)" "0 "
+is "each sequence has its own history" \
+    "$( (seq_; toks 1,1; lgts 2 2,3; done_; seq_; toks 0; lgts 1 2,3; done_) | nl-sample --json --repetition-penalty 3 | ids)" "0 1 "
 is "a flag replaces its namesake" \
     "$( (seq_ '"generation":{"repetition_penalty":3.0}'; toks 1; lgts 1 2,3; done_) | nl-sample --json --repetition-penalty 1 | ids)" "1 "
 is "--ignore-generation" \
@@ -165,6 +167,8 @@ exits "-o" 0 '' nl-sample --json -o "$tap_dir/new" < <(steps)
 is "-o FILE" "$(ids < "$tap_dir/new")" "1 2 0 "
 exits "-o, cut short" 8 'cut short' nl-sample -o "$tap_dir/half" < <(steps | head -3)
 is "leaves nothing" "$(echo "$tap_dir"/half*)" "$tap_dir/half*"
+exits "-o, FAIL" 8 '' nl-sample -o "$tap_dir/half" < <(steps | head -3; printf '{"kind":"FAIL","error":"x","code":6}\n')
+is "leaves nothing either" "$(echo "$tap_dir"/half*)" "$tap_dir/half*"
 
 # Each id before the next row.
 mkfifo "$tap_dir/in" "$tap_dir/out.fifo"
@@ -188,6 +192,8 @@ steps | head -3 >&3
 read -r -t 5 line <&4
 exec 4<&-
 start=$SECONDS
+for _ in $(seq 100); do kill -0 $pid 2> /dev/null && sleep 0.1; done
+kill -KILL $pid 2> /dev/null
 wait $pid
 is "a dead reader ends it quietly while it waits" "$?$(cat "$tap_dir/log")" 141
 ok "within a second or two" [ $((SECONDS - start)) -le 2 ]

@@ -232,6 +232,18 @@ static void philox_known_answers(void **state)
     assert_true(nl_uniform(0xffffffffffffffff, 0xffffffffffffffff, 7) < 1);
 }
 
+/* The first id whose cumulative weight exceeds u times the total: at a border the next one. */
+static void borders_of_the_transform(void **state)
+{
+    (void)state;
+    const float weights[] = {0, 1, 0, 1, 2, 0};
+    assert_int_equal(nl_inverse_transform(weights, 6, 4, 0), 1);
+    assert_int_equal(nl_inverse_transform(weights, 6, 4, 0.2499), 1);
+    assert_int_equal(nl_inverse_transform(weights, 6, 4, 0.25), 3);
+    assert_int_equal(nl_inverse_transform(weights, 6, 4, 0.5), 4);
+    assert_int_equal(nl_inverse_transform(weights, 6, 4, 1 - 0x1p-53), 4);
+}
+
 static void uniform_depends_on_all(void **state)
 {
     (void)state;
@@ -312,8 +324,11 @@ static void what_asks_for_a_draw(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reference_cases),        cmocka_unit_test(philox_known_answers),
-        cmocka_unit_test(uniform_depends_on_all), cmocka_unit_test(draws_follow_the_distribution),
+        cmocka_unit_test(reference_cases),
+        cmocka_unit_test(philox_known_answers),
+        cmocka_unit_test(borders_of_the_transform),
+        cmocka_unit_test(uniform_depends_on_all),
+        cmocka_unit_test(draws_follow_the_distribution),
         cmocka_unit_test(what_asks_for_a_draw),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
