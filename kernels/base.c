@@ -4,10 +4,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-int nl_fail(struct nl_error *error, enum nl_status code, const char *format, ...)
+void nl_set_error(struct nl_error *error, enum nl_status code, const char *format, ...)
 {
     if (!error)
-        return -1;
+        return;
     va_list arguments;
     va_start(arguments, format);
     error->code = code;
@@ -17,21 +17,15 @@ int nl_fail(struct nl_error *error, enum nl_status code, const char *format, ...
     for (char *c = error->message; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?';
-    return -1;
 }
 
-int nl_fail_memory(struct nl_error *error, const char *what)
-{
-    return nl_fail(error, NL_RESOURCE, "out of memory: %s", what);
-}
-
-int nl_fail_errno(struct nl_error *error, const char *what, const char *path)
+void nl_set_error_errno(struct nl_error *error, const char *what, const char *path)
 {
     int reason = errno;
     enum nl_status code = reason == ENOENT || reason == ENOTDIR ? NL_NOT_FOUND
                           : reason == ENOMEM                    ? NL_RESOURCE
                                                                 : NL_IO;
-    return nl_fail(error, code, "%s: %s: %s", what, path, strerror(reason));
+    nl_set_error(error, code, "%s: %s: %s", what, path, strerror(reason));
 }
 
 static const struct {

@@ -32,14 +32,22 @@ struct nl_error {
                          */
 };
 
-/* Fills *error (which may be NULL) and returns -1, so that a caller can `return nl_fail(...)`. */
-int nl_fail(struct nl_error *error, enum nl_status code, const char *format, ...)
+/* Fills *error (which may be NULL); control characters in the message become '?'. */
+void nl_set_error(struct nl_error *error, enum nl_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* The same for an allocation that failed; `what` names it. */
-int nl_fail_memory(struct nl_error *error, const char *what);
-/* The same, with ": strerror(errno)" after `what`: "what: path: reason". ENOENT and ENOTDIR give
-   NL_NOT_FOUND, ENOMEM NL_RESOURCE, all else NL_IO. */
-int nl_fail_errno(struct nl_error *error, const char *what, const char *path);
+/* "what: path: strerror(errno)". ENOENT and ENOTDIR give NL_NOT_FOUND, ENOMEM NL_RESOURCE, all else NL_IO. */
+void nl_set_error_errno(struct nl_error *error, const char *what, const char *path);
+
+/* The same as expressions of value -1, so that a caller can `return nl_fail(...)`; macros, so that analysers see
+   the value. */
+#define nl_fail(...) (nl_set_error(__VA_ARGS__), nl_failed())
+#define nl_fail_errno(error, what, path) (nl_set_error_errno(error, what, path), nl_failed())
+/* An allocation that failed; `what` names it. */
+#define nl_fail_memory(error, what) nl_fail(error, NL_RESOURCE, "out of memory: %s", what)
+static inline int nl_failed(void)
+{
+    return -1;
+}
 
 /* Element types, in the spelling of safetensors. */
 enum nl_dtype {
