@@ -25,9 +25,7 @@ void nl_charset_add_range(struct nl_charset *set, uint32_t first, uint32_t last)
 
 void nl_charset_add_categories(struct nl_charset *set, uint32_t mask, bool alphabetic)
 {
-    for (uint32_t c = 0; c < NL_CODE_POINTS; c++)
-        if (mask >> nl_unicode_category(c) & 1 || (alphabetic && nl_unicode_is_alphabetic(c)))
-            set->bits[c / 64] |= 1ull << c % 64;
+    nl_unicode_add_categories(mask, alphabetic, set->bits);
 }
 
 void nl_charset_complement(struct nl_charset *set)

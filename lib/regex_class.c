@@ -56,7 +56,8 @@ static const struct {
     {"othernumber", {BIT(NO), .native = "\\p{No}"}},
     {"p", {PUNCTUATION, .native = "\\p{P}"}},
     {"punctuation", {PUNCTUATION, .native = "\\p{P}"}},
-    {"punct", {PUNCTUATION, .extra = "$+<=>\\x{5e}`|~", .native = "\\p{P}"}},
+    {"punct", {PUNCTUATION, .native = "\\p{P}"}},
+    {":punct", {PUNCTUATION | SYMBOLS, .native = "\\p{P}\\p{S}"}}, /* [:punct:] is more than \\p{Punct} */
     {"pc", {BIT(PC), .native = "\\p{Pc}"}},
     {"connectorpunctuation", {BIT(PC), .native = "\\p{Pc}"}},
     {"pd", {BIT(PD), .native = "\\p{Pd}"}},
@@ -104,20 +105,33 @@ static const struct {
     {"alphabetic", {0, .alphabetic = true}},
     {"alpha", {0, .alphabetic = true}},
     {"alnum", {BIT(ND), .alphabetic = true}},
-    {"word", {MARKS | BIT(ND) | BIT(PC), .alphabetic = true}},
+    /* Oniguruma counts the superscripts and fractions of Latin-1 in, but not in a class. */
+    {"word",
+     {MARKS | BIT(ND) | BIT(PC), .alphabetic = true, .extra = "\\x{b2}-\\x{b3}\\x{b9}\\x{bc}-\\x{be}"}},
     {"whitespace", {WHITE_SPACE, .native = "\\p{Z}"}},
     {"space", {WHITE_SPACE, .native = "\\p{Z}"}},
     {"xdigit", {0, .extra = "0-9A-Fa-f", .native = ""}},
 };
 
-/* By its name, behind "\p{" or "[:", up to the terminator, which is taken. */
+static bool find_property(const char *name, struct nl_regex_property *property)
+{
+    for (size_t i = 0; i < sizeof properties / sizeof *properties; i++)
+        if (strcmp(name, properties[i].name) == 0) {
+            *property = properties[i].property;
+            return true;
+        }
+    return false;
+}
+
+/* By its name, behind "\\p{" or "[:", up to the terminator, which is taken. */
 static int named_property(struct nl_regex_source *source, const char *terminator,
                           struct nl_regex_property *property)
 {
     char name[64];
-    size_t length = 0;
-    bool negated = nl_regex_accept(source, "^");
-    while (source->at < source->length && !nl_regex_accept(source, terminator)) {
+    size_t length = 1;
+    bool negated = nl_regex_accept(source, "^"), found = false;
+    name[0] = ':';
+    while (source->at < source->length && !(found = nl_regex_accept(source, terminator))) {
         uint32_t c = nl_regex_take(source);
         if (c == ' ' || c == '_' || c == '-')
             continue;
@@ -126,13 +140,11 @@ static int named_property(struct nl_regex_source *source, const char *terminator
         name[length++] = (char)tolower((int)c);
     }
     name[length] = '\0';
-    for (size_t i = 0; i < sizeof properties / sizeof *properties; i++)
-        if (strcmp(name, properties[i].name) == 0) {
-            *property = properties[i].property;
-            property->negated = negated;
-            return 0;
-        }
-    return nl_regex_refuse(source, "unknown character property");
+    bool bracket = terminator[0] == ':';
+    if (!found || (!(bracket && find_property(name, property)) && !find_property(name + 1, property)))
+        return nl_regex_refuse(source, "unknown character property");
+    property->negated = negated;
+    return 0;
 }
 
 int nl_regex_escaped_property(struct nl_regex_source *source, struct nl_regex_property *property)
@@ -151,14 +163,8 @@ int nl_regex_escaped_property(struct nl_regex_source *source, struct nl_regex_pr
         return 1;
     }
     for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
-        if (tolower((unsigned char)c) == letters[i].letter) {
+        if (tolower((unsigned char)c) == letters[i].letter && find_property(letters[i].name, property)) {
             source->at++;
-            struct nl_regex_source name = *source;
-            name.text = letters[i].name;
-            name.length = strlen(name.text);
-            name.at = 0;
-            if (named_property(&name, "}", property) != 0)
-                return -1;
             property->negated = c != letters[i].letter;
             return 1;
         }
@@ -176,14 +182,15 @@ static void print_native(const struct nl_regex_property *property, struct nl_buf
     nl_buf_puts(out, property->native);
     if (property->extra)
         nl_buf_puts(out, property->extra);
-    for (uint32_t c = 0x80; property->categories && c < NL_CODE_POINTS; c++) {
-        if (!nl_unicode_is_newer(c) || !in_categories(property, c))
-            continue;
-        uint32_t first = c;
-        while (nl_unicode_is_newer(c + 1) && in_categories(property, c + 1))
-            c++;
-        nl_buf_printf(out, "\\x{%x}-\\x{%x}", (unsigned)first, (unsigned)c);
-    }
+    uint32_t first, last;
+    for (size_t i = 0; property->categories && nl_unicode_newer_range(i, &first, &last); i++)
+        for (uint32_t c = first; c <= last; c++) {
+            uint32_t start = c;
+            while (c <= last && in_categories(property, c))
+                c++;
+            if (c > start)
+                nl_buf_printf(out, "\\x{%x}-\\x{%x}", (unsigned)start, (unsigned)c - 1);
+        }
 }
 
 /* What `extra` says: single characters, \x{...}, and ranges of them. */
@@ -297,7 +304,10 @@ static int class_item(struct nl_regex_source *source, bool first, struct item *i
     }
     if (nl_regex_accept(source, "[:")) {
         item->kind = PROPERTY;
-        return named_property(source, ":]", &item->property);
+        int result = named_property(source, ":]", &item->property);
+        if (item->property.alphabetic)
+            item->property.extra = NULL;
+        return result;
     }
     if (nl_regex_accept(source, "[")) {
         item->kind = NESTED;
@@ -310,6 +320,8 @@ static int class_item(struct nl_regex_source *source, bool first, struct item *i
         source->at++; /* the backslash */
         item->kind = PROPERTY;
         got = nl_regex_escaped_property(source, &item->property);
+        if (item->property.alphabetic) /* in a class \w is without its extras */
+            item->property.extra = NULL;
         return got == 1 ? 0 : got < 0 ? -1 : nl_regex_refuse(source, "unknown escape in a class");
     }
     item->kind = CHARACTERS;

@@ -251,18 +251,12 @@ static const struct tok_added_token *match_here(const struct tok_cut *cut, size_
     return best;
 }
 
-/* \w of Rust's regex library, which has the joiners too. */
-static bool is_word(uint32_t c)
-{
-    return nl_unicode_is_word(c) || c == 0x200c || c == 0x200d;
-}
-
 static bool stands_alone(const struct tok_cut *cut, size_t begin, size_t end)
 {
     unsigned size;
-    if (begin > 0 && is_word(nl_utf8_get(cut->text + nl_utf8_back(cut->text, begin), &size)))
+    if (begin > 0 && nl_unicode_is_word(nl_utf8_get(cut->text + nl_utf8_back(cut->text, begin), &size)))
         return false;
-    return end == cut->length || !is_word(nl_utf8_get(cut->text + end, &size));
+    return end == cut->length || !nl_unicode_is_word(nl_utf8_get(cut->text + end, &size));
 }
 
 /* Takes in the white space around a token, on the left back to what the token before took. */

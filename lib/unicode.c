@@ -133,7 +133,7 @@ bool nl_unicode_is_word(uint32_t c)
 {
     unsigned category = nl_unicode_category(c);
     return nl_unicode_is_alphabetic(c) || (category >= NL_CAT_MC && category <= NL_CAT_ND) ||
-           category == NL_CAT_PC;
+           category == NL_CAT_PC || c == 0x200c || c == 0x200d;
 }
 
 static bool in_ranges(const struct nl_unicode_range *ranges, size_t count, uint32_t c)
@@ -149,9 +149,34 @@ static bool in_ranges(const struct nl_unicode_range *ranges, size_t count, uint3
     return low < count && ranges[low].first <= c;
 }
 
-bool nl_unicode_is_newer(uint32_t c)
+bool nl_unicode_newer_range(size_t i, uint32_t *first, uint32_t *last)
 {
-    return in_ranges(nl_unicode_newer, nl_unicode_n_newer, c);
+    if (i >= nl_unicode_n_newer)
+        return false;
+    *first = nl_unicode_newer[i].first;
+    *last = nl_unicode_newer[i].last;
+    return true;
+}
+
+/* Most blocks are alike: each kind is looked through once. */
+void nl_unicode_add_categories(uint32_t mask, bool alphabetic, uint64_t bits[NL_CODE_POINTS / 64])
+{
+    uint64_t kinds[256][4];
+    bool known[256] = {false};
+    for (uint32_t block = 0; block < NL_CODE_POINTS / 256; block++) {
+        unsigned kind = nl_unicode_index[block];
+        if (!known[kind]) {
+            memset(kinds[kind], 0, sizeof kinds[kind]);
+            for (unsigned c = 0; c < 256; c++) {
+                unsigned found = nl_unicode_blocks[kind][c];
+                if (mask >> (found & 0x1f) & 1 || (alphabetic && found & 0x20))
+                    kinds[kind][c / 64] |= 1ull << c % 64;
+            }
+            known[kind] = true;
+        }
+        for (unsigned word = 0; word < 4; word++)
+            bits[4 * block + word] |= kinds[kind][word];
+    }
 }
 
 /* Appends the normal form of a run that holds no inert character. */

@@ -63,9 +63,13 @@ enum nl_category nl_unicode_category(uint32_t c);
 bool nl_unicode_is_alphabetic(uint32_t c);
 bool nl_unicode_is_space(uint32_t c);   /* White_Space */
 bool nl_unicode_is_numeric(uint32_t c); /* Nd, Nl, No */
-bool nl_unicode_is_word(uint32_t c);    /* \w of Oniguruma: Alphabetic, M, Nd, Pc */
-/* Unknown to Unicode 14, PCRE2 10.40 to 10.42's. */
-bool nl_unicode_is_newer(uint32_t c);
+bool nl_unicode_is_word(uint32_t c);    /* \w of Rust's regexes: Alphabetic, M, Nd, Pc, joiners */
+/* The i-th range of characters that Unicode 14 (PCRE2 10.40 to 10.42) does not know; false behind the last.
+ */
+bool nl_unicode_newer_range(size_t i, uint32_t *first, uint32_t *last);
+/* Sets the bits of all characters whose category's bit is in the mask, and of the Alphabetic ones if asked
+ * for. */
+void nl_unicode_add_categories(uint32_t mask, bool alphabetic, uint64_t bits[NL_CODE_POINTS / 64]);
 
 enum nl_form_of_text { NL_NFC, NL_NFD, NL_NFKC, NL_NFKD };
 /* Appends the normal form of valid UTF-8. */
