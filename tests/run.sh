@@ -8,6 +8,7 @@ export NL_SHARED=${NL_SHARED:-$PWD/../shared}
 [ -d "$NL_SHARED" ] || unset NL_SHARED
 NL_SMOLLM2=$(tests/model.sh) && export NL_SMOLLM2 || { echo "no SmolLM2: $NL_SMOLLM2"; unset NL_SMOLLM2; }
 export CMOCKA_MESSAGE_OUTPUT=TAP PATH="$B/bin:$PATH"
+tests/tokenizers.sh
 log=$B/test.log
 tests=()
 for t in "$B"/tests/test_*; do [ -x "$t" ] && tests+=("$t"); done
