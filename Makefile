@@ -83,7 +83,7 @@ check-format:
 	clang-format --dry-run -Werror cmd/*.[ch] lib/*.[ch] kernels/*.[ch] tests/unit/*.[ch]
 
 check-lint:
-	shellcheck .ci/run tests/*.sh examples/*.sh $(wildcard tests/cli/*.t tests/cli/*.sh)
+	shellcheck -x .ci/run tests/*.sh tests/cli/tap.sh examples/*.sh $$(grep -l '^#!/bin/bash' tests/cli/*.t)
 	mandoc -Tlint -Wwarning $(MAN)
 	cppcheck --quiet --error-exitcode=1 --std=c11 --inline-suppr --enable=warning,performance,portability \
 		--suppressions-list=tests/cppcheck.txt -Ilib -Ikernels -Icmd cmd lib kernels
@@ -92,9 +92,21 @@ check-tidy:
 	printf '%s\n' $(wildcard cmd/*.c lib/*.c kernels/*.c) | \
 		xargs -P "$$(nproc)" -I{} clang-tidy --quiet --warnings-as-errors='*' {} -- -std=c17 -D_GNU_SOURCE -Ilib -Ikernels -Icmd
 
+# Each parser under libFuzzer for some seconds, from the test data.
+FUZZ_SECONDS ?= 10
+check-fuzz:
+	$(MAKE) --no-print-directory CC=clang SAN=fuzzer-no-link$(comma)address$(comma)undefined B=build-fuzz build-fuzz/libnl.a
+	for f in tests/fuzz/*.c; do \
+		name=$$(basename $$f .c); \
+		clang -std=c17 -D_GNU_SOURCE -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Ilib -Ikernels \
+			-o build-fuzz/$$name $$f build-fuzz/libnl.a $(LIBS) -pthread && mkdir -p build-fuzz/corpus/$$name && \
+		build-fuzz/$$name -max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=3000 -verbosity=0 -print_final_stats=0 \
+			build-fuzz/corpus/$$name || exit 1; \
+	done
+
 clean:
 	rm -rf build build-*
 
-.PHONY: all deps test test-only demo install uninstall check-format check-lint check-tidy clean
+.PHONY: all deps test test-only demo install uninstall check-format check-lint check-tidy check-fuzz clean
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(wildcard $B/obj/cmd/*.d $B/tests/*.d $B/tools/*.d)

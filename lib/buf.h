@@ -33,6 +33,6 @@ struct nl_ids {
 };
 
 void nl_ids_free(struct nl_ids *);
-int nl_ids_add(struct nl_ids *, const uint32_t *ids, size_t count, struct nl_error *error);
+int nl_ids_add(struct nl_ids *ids, const uint32_t *more, size_t count, struct nl_error *error);
 
 #endif

@@ -243,10 +243,11 @@ static int step(struct nl_generate *generate, struct nl_error *error)
             continue;
         room -= rest == 1 ? 0 : take;
         jobs[count] = job;
-        feeds[count++] = (struct nl_feed){.sequence = job->sequence,
-                                          .ids = job->prompt.ids.data + fed,
-                                          .count = take,
-                                          .n_outputs = take == rest};
+        feeds[count] = (struct nl_feed){.sequence = job->sequence,
+                                        .ids = job->prompt.ids.data + fed,
+                                        .count = take,
+                                        .n_outputs = take == rest};
+        count++;
     }
     return count ? run_feeds(generate, feeds, jobs, count, error) : 0;
 }

@@ -132,9 +132,10 @@ static bool scan_metadata(struct header *header)
             return broken(header);
         item.value = keep_string(header);
         struct nl_metadata *all = grow(file->metadata, file->n_metadata, &header->metadata_room, sizeof *all);
+        if (all)
+            file->metadata = all;
         if (!item.value || !all)
             return out_of_memory(header);
-        file->metadata = all;
         file->metadata[file->n_metadata++] = item;
     }
     return more == 0 || broken(header);

@@ -1,35 +1,37 @@
-#!/bin/sh
+#!/bin/bash
 # Installs the Debian packages that are missing: deps.sh PKG_CONFIG_NAME...; DEPS=no does nothing.
 # Without root and sudo it prints the line to type.
 set -eu
 [ "${DEPS:-}" = no ] && exit 0
 
 missing=
-need() { # COMMAND_THAT_SUCCEEDS_WHEN_THERE -- PACKAGE
-    package=${*##*-- }
-    check=${*%% -- *}
-    $check >/dev/null 2>&1 || missing="$missing $package"
+has_fuzzer() {
+    [ -e "$(clang -print-file-name=libclang_rt.fuzzer-x86_64.a)" ] || [ "$(uname -m)" != x86_64 ]
 }
-need command -v "${CC:-gcc}" -- gcc
-need command -v pkg-config -- pkg-config
+need() { # PACKAGE COMMAND...: the command succeeds when the package is there
+    "${@:2}" > /dev/null 2>&1 || missing="$missing $1"
+}
+need gcc command -v "${CC:-gcc}"
+need pkg-config command -v pkg-config
 for name in "$@" cmocka; do
     case $name in
     libpcre2-8) package=libpcre2-dev ;;
     cmocka) package=libcmocka-dev ;;
     *) package=$name-dev ;;
     esac
-    need pkg-config --exists "$name" -- "$package"
+    need "$package" pkg-config --exists "$name"
 done
-need command -v prove -- perl
-need command -v mandoc -- mandoc
-need command -v shellcheck -- shellcheck
-need command -v gawk -- gawk
-need python3 -m pip --version -- python3-pip
+need perl command -v prove
+need mandoc command -v mandoc
+need shellcheck command -v shellcheck
+need gawk command -v gawk
+need python3-pip python3 -m pip --version
 if [ -n "${CI:-}" ]; then
-    need command -v clang -- clang
-    need command -v clang-tidy -- clang-tidy
-    need command -v clang-format -- clang-format
-    need command -v cppcheck -- cppcheck
+    need clang command -v clang
+    need clang-tidy command -v clang-tidy
+    need clang-format command -v clang-format
+    need cppcheck command -v cppcheck
+    command -v clang > /dev/null && need "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev" has_fuzzer
 fi
 [ -z "$missing" ] && exit 0
 
@@ -50,3 +52,4 @@ echo "+ $line" >&2
 $as_root apt-get update -qq
 # shellcheck disable=SC2086 # a list of words
 DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends $missing >&2
+[ -n "${DEPS_AGAIN:-}" ] || DEPS_AGAIN=1 exec "$0" "$@" # some packages are named after the version of others

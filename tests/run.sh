@@ -6,7 +6,12 @@ cd "$(dirname "$0")/.." || exit 1
 export B=$PWD/${B:-build}
 export NL_SHARED=${NL_SHARED:-$PWD/../shared}
 [ -d "$NL_SHARED" ] || unset NL_SHARED
-NL_SMOLLM2=$(tests/model.sh) && export NL_SMOLLM2 || { echo "no SmolLM2: $NL_SMOLLM2"; unset NL_SMOLLM2; }
+if NL_SMOLLM2=$(tests/model.sh); then
+    export NL_SMOLLM2
+else
+    echo "no SmolLM2: $NL_SMOLLM2"
+    unset NL_SMOLLM2
+fi
 export CMOCKA_MESSAGE_OUTPUT=TAP PATH="$B/bin:$PATH"
 tests/tokenizers.sh
 log=$B/test.log

@@ -24,6 +24,7 @@ run_loop nl-sample -n 30 --json
 is "the choices as JSON" "$(grep -o '"ids":\[[0-9,]*\]' "$tap_dir/got" | tr -dc '0-9,\n' | wc -l)" 90
 
 # A sampler in awk over the text twin: prints an id and a blank, a newline to end.
+# shellcheck disable=SC2317 # run_loop calls it
 awk_sampler() {
     gawk -v n=30 'NF > 1 { split($2, best, ":"); if (count < n) { printf "%d ", best[1]; count++ }
                            if (count == n) { print ""; count++ } fflush() }

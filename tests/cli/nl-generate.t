@@ -81,7 +81,7 @@ ok "-o: nothing is left of a failed run" sh -c "! echo 1 | nl-generate -m ./noth
 # Checkpoints that must be refused, with the reason.
 cases=tests/data/index
 while IFS=$'\t' read -r name status pattern; do
-    bad "refused: $name" "$status" "$pattern" '1 5 9 3\n' nl-forward -m $cases/$name --text
+    bad "refused: $name" "$status" "$pattern" '1 5 9 3\n' nl-forward -m "$cases/$name" --text
 done << 'CASES'
 missing_shard	4	model-00002-of-00002.safetensors
 missing_all	4	model-0000[12]-of-00002.safetensors
@@ -101,7 +101,7 @@ f64_weights	5	F64
 heads_undivided	3	num_attention_heads 3 is not a multiple of num_key_value_heads 2
 CASES
 for name in single whole stray_file no_total_size extra_tensor; do
-    is "accepted: $name" "$(echo 1 5 9 3 | nl-forward -m $cases/$name --text)" "$(echo 1 5 9 3 | nl-forward -m $cases/whole --text)"
+    is "accepted: $name" "$(echo 1 5 9 3 | nl-forward -m "$cases/$name" --text)" "$(echo 1 5 9 3 | nl-forward -m $cases/whole --text)"
 done
 
 # config.json without what is needed.

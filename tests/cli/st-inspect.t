@@ -67,13 +67,15 @@ printf %s $commit > "$tap_dir/models--org--name/refs/main"
 cp "$data/index/single/model.safetensors" "$tap_dir/models--org--name/snapshots/$commit/"
 exits "a model of the cache" 0 '' env HF_HUB_CACHE="$tap_dir" st-inspect --check org/name
 
-if [ "$(id -u)" != 0 ]; then
-    cp "$cases/ok_basic.safetensors" "$tap_dir/unreadable.safetensors"
-    chmod 0 "$tap_dir/unreadable.safetensors"
-    exits "an unreadable file is 9" 9 'Permission denied' st-inspect "$tap_dir/unreadable.safetensors"
-else
-    skip "an unreadable file is 9" "root reads everything"
+cp "$cases/ok_basic.safetensors" "$tap_dir/unreadable.safetensors"
+chmod 0 "$tap_dir/unreadable.safetensors"
+as_nobody=()
+if [ "$(id -u)" = 0 ]; then # root reads everything
+    as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+    chmod 755 "$tap_dir"
 fi
+cp "$(command -v st-inspect)" "$tap_dir/st-inspect"
+exits "an unreadable file is 9" 9 'Permission denied' "${as_nobody[@]}" "$tap_dir/st-inspect" "$tap_dir/unreadable.safetensors"
 exits "standard output full is 9" 9 'cannot write: standard output: No space left' \
     sh -c "exec st-inspect $cases/ok_basic.safetensors > /dev/full"
 exits "the same with --check" 9 'cannot write' \
