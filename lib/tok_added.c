@@ -295,6 +295,11 @@ int nl_tok_next_piece(struct tok_cut *cut, size_t *begin, size_t *end, const str
             continue;
         }
         widen(cut, now, &start, &stop);
+        if (start >= stop) { /* all of it was taken by the token before */
+            cut->at += size - 1;
+            cut->done = stop;
+            continue;
+        }
         if (cut->done < start) { /* the text before it first; the token is found again */
             *end = start;
             cut->done = start;

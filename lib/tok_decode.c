@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "tok.h"
+#include "unicode.h"
 
 struct nl_decoder *nl_decoder_open(const struct nl_tokenizer *tok, unsigned flags, struct nl_error *error)
 {
@@ -74,6 +75,11 @@ static int apply(const struct nl_tokenizer *tok, const struct tok_stage *stage,
 {
     struct tok_stage blank = *stage;
     int byte;
+    if (nl_utf8_check(in->data, in->size, NULL) <
+        in->size) { /* part of a character: no stage has a say in it */
+        nl_buf_add(out, in->data, in->size);
+        return nl_buf_check(out, "token", error);
+    }
     switch ((enum tok_stage_kind)stage->kind) {
     case TOK_BYTE_LEVEL:
         if (!nl_tok_chars_to_bytes(in->data, in->size, out))
