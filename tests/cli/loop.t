@@ -22,6 +22,17 @@ run_loop nl-sample -n 30 --text
 is "the choices as text" "$(cat "$tap_dir/got")" "$(cat "$tap_dir/want")"
 run_loop nl-sample -n 30 --json
 is "the choices as JSON" "$(grep -o '"ids":\[[0-9,]*\]' "$tap_dir/got" | tr -dc '0-9,\n' | wc -l)" 90
+draw=(-n 30 --repetition-penalty 1.2 --temperature 0.9 --top-k 50 --top-p 0.95 --seed 11)
+nl-generate -m $m --text "${draw[@]}" < "$tap_dir/prompts" > "$tap_dir/drawn"
+run_loop nl-sample --text "${draw[@]}"
+is "draws: the ids of nl-generate" "$(cat "$tap_dir/got")" "$(cat "$tap_dir/drawn")"
+run_loop bash -c "nl-sample --logits ${draw[*]:2:2} | nl-sample --text -n 30 ${draw[*]:4}"
+is "draws: the chain in two programs" "$(cat "$tap_dir/statuses" "$tap_dir/got")" "0 0 0
+$(cat "$tap_dir/drawn")"
+stop=$(cut -d' ' -f5 "$tap_dir/drawn" | head -1)
+run_loop nl-sample --text "${draw[@]}" --stop-id "$stop"
+is "a stop id: the ids of nl-generate" "$(cat "$tap_dir/got")" \
+    "$(nl-generate -m $m --text "${draw[@]}" --stop-id "$stop" < "$tap_dir/prompts")"
 
 # A sampler in awk over the text twin: prints an id and a blank, a newline to end.
 # shellcheck disable=SC2317 # run_loop calls it
