@@ -225,6 +225,8 @@ int nl_forward_run(struct nl_forward *forward, struct nl_error *error)
     int result = run_input(forward, &prompt, error);
     if (result != 0 && stopped(forward)) {
         result = prompt.header ? nl_writer_done(forward->writer, "cancelled", error) : 0;
+        if (result == 0)
+            result = nl_writer_flush(forward->writer, error);
     } else if (result != 0) {
         nl_intake_write_failure(&forward->intake, forward->writer, error);
         if (forward->feedback)

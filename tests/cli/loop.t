@@ -97,4 +97,18 @@ for victim in forward sample tee reader; do
     kill "$feeder" "$forward" "$sample" "$tee" "$reader" 2> /dev/null
     wait 2> /dev/null
 done
+
+# A signal: DONE says so, and the program dies by it.
+(cat "$tap_dir/prompts"; exec sleep 30) > "$tap_dir/in" &
+feeder=$!
+nl-forward -m $m --json --feedback "$loop" < "$tap_dir/in" > "$tap_dir/cancelled" &
+forward=$!
+for _ in {1..100}; do
+    grep -q LGTS "$tap_dir/cancelled" && break
+    sleep 0.1
+done
+{ kill -TERM $forward && wait $forward; } 2> /dev/null
+is "SIGTERM: dies by the signal" $? 143
+is "SIGTERM: cancelled" "$(tail -1 "$tap_dir/cancelled")" '{"kind":"DONE","finish":"cancelled"}'
+kill $feeder 2> /dev/null
 done_testing
