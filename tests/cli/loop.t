@@ -22,17 +22,6 @@ run_loop nl-sample -n 30 --text
 is "the choices as text" "$(cat "$tap_dir/got")" "$(cat "$tap_dir/want")"
 run_loop nl-sample -n 30 --json
 is "the choices as JSON" "$(grep -o '"ids":\[[0-9,]*\]' "$tap_dir/got" | tr -dc '0-9,\n' | wc -l)" 90
-draw=(-n 30 --repetition-penalty 1.2 --temperature 0.9 --top-k 50 --top-p 0.95 --seed 11)
-nl-generate -m $m --text "${draw[@]}" < "$tap_dir/prompts" > "$tap_dir/drawn"
-run_loop nl-sample --text "${draw[@]}"
-is "draws: the ids of nl-generate" "$(cat "$tap_dir/got")" "$(cat "$tap_dir/drawn")"
-run_loop bash -c "nl-sample --logits ${draw[*]:2:2} | nl-sample --text -n 30 ${draw[*]:4}"
-is "draws: the chain in two programs" "$(cat "$tap_dir/statuses" "$tap_dir/got")" "0 0 0
-$(cat "$tap_dir/drawn")"
-stop=$(cut -d' ' -f5 "$tap_dir/drawn" | head -1)
-run_loop nl-sample --text "${draw[@]}" --stop-id "$stop"
-is "a stop id: the ids of nl-generate" "$(cat "$tap_dir/got")" \
-    "$(nl-generate -m $m --text "${draw[@]}" --stop-id "$stop" < "$tap_dir/prompts")"
 
 # A sampler in awk over the text twin: prints an id and a blank, a newline to end.
 # shellcheck disable=SC2317 # run_loop calls it
@@ -97,18 +86,4 @@ for victim in forward sample tee reader; do
     kill "$feeder" "$forward" "$sample" "$tee" "$reader" 2> /dev/null
     wait 2> /dev/null
 done
-
-# A signal: DONE says so, and the program dies by it.
-(cat "$tap_dir/prompts"; exec sleep 30) > "$tap_dir/in" &
-feeder=$!
-nl-forward -m $m --json --feedback "$loop" < "$tap_dir/in" > "$tap_dir/cancelled" &
-forward=$!
-for _ in {1..100}; do
-    grep -q LGTS "$tap_dir/cancelled" && break
-    sleep 0.1
-done
-{ kill -TERM $forward && wait $forward; } 2> /dev/null
-is "SIGTERM: dies by the signal" $? 143
-is "SIGTERM: cancelled" "$(tail -1 "$tap_dir/cancelled")" '{"kind":"DONE","finish":"cancelled"}'
-kill $feeder 2> /dev/null
 done_testing
