@@ -7,6 +7,8 @@ CFLAGS ?= -O2 -g
 # SAN=address,undefined or SAN=thread: a sanitised build beside the plain one.
 SAN =
 comma := ,
+# V=1 shows the commands.
+Q = $(if $(V),,@echo '  $(1)' $@;)
 B ?= build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 PKGS = libcjson libzstd libpcre2-8 libutf8proc
 
@@ -28,26 +30,26 @@ all: $(PROGRAMS:%=$B/bin/%)
 
 $B/bin/%: $B/obj/cmd/%.o $(CLI_OBJ) $B/libnl.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(call Q,LD) $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 $B/libnl.a: $(LIB_OBJ)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call Q,AR) $(AR) rcs $@ $^
 
 $B/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(ISA_$(*F)) -MMD -MP -c -o $@ $<
+	$(call Q,CC) $(CC) $(ALL_CFLAGS) $(ISA_$(*F)) -MMD -MP -c -o $@ $<
 
 $B/tests/test_ops: $B/obj/tests/unit/parts/wide_kernels.o
 
 $B/tests/%: tests/unit/%.c $B/libnl.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -Itests/unit -MMD -MP $(ALL_LDFLAGS) -o $@ $(filter %.c %.o,$^) $B/libnl.a $(shell pkg-config --libs cmocka) $(LIBS)
+	$(call Q,CC) $(CC) $(ALL_CFLAGS) -Itests/unit -MMD -MP $(ALL_LDFLAGS) -o $@ $(filter %.c %.o,$^) $B/libnl.a $(shell pkg-config --libs cmocka) $(LIBS)
 
 # Small programs that tests run and nobody installs.
 $B/tools/%: tests/tools/%.c $B/libnl.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -MMD -MP $(ALL_LDFLAGS) -o $@ $< $B/libnl.a $(LIBS)
+	$(call Q,CC) $(CC) $(ALL_CFLAGS) -MMD -MP $(ALL_LDFLAGS) -o $@ $< $B/libnl.a $(LIBS)
 
 ISA_cpu_portable = -O3
 ifeq ($(shell uname -m),x86_64)

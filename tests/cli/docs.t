@@ -54,7 +54,7 @@ for page in man/*.1; do
         rm -f loop
         if grep -q '^\$ ' "$block"; then
             grep '^\$ ' "$block" | sed 's/^\$ //' > "$tap_dir/commands"
-            is "$name: example $(basename "$block")" "$(timeout 60 bash "$tap_dir/commands" 2>&1 | grep .)" "$(grep -v '^\$ ' "$block")"
+            is "$name: example $(basename "$block")" "$(timeout 60 bash "$tap_dir/commands" 2>&1 | sed 's, *$,,' | grep .)" "$(grep -v '^\$ ' "$block")"
         else
             exits "$name: example $(basename "$block")" 0 '' timeout 60 bash "$block"
         fi
