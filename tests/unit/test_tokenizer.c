@@ -2,6 +2,8 @@
  */
 #include "test.h"
 
+#include <pthread.h>
+
 #include "file.h"
 #include "json.h"
 #include "tokenizer.h"
@@ -274,12 +276,106 @@ static void real_gemma3(void **state)
     real("gemma3");
 }
 
+/* The prompts of SmolLM2's golden runs; tests/model.sh makes the model's folder. */
+static void real_smollm2(void **state)
+{
+    (void)state;
+    const char *shared = shared_folder();
+    char folder[1000] = "", golden[1100];
+    FILE *script = popen("tests/model.sh", "r");
+    if (!script || !fgets(folder, sizeof folder, script) || pclose(script) != 0) {
+        print_message("no SmolLM2: %s\n", folder);
+        skip();
+    }
+    folder[strcspn(folder, "\n")] = '\0';
+    struct nl_error error;
+    struct nl_buf lines = {0};
+    snprintf(golden, sizeof golden, "%s/models/smollm2-135m/golden.jsonl", shared);
+    assert_int_equal(nl_file_read(golden, 1 << 24, &lines, &error), 0);
+    struct nl_tokenizer *tokenizer = nl_tokenizer_open(folder, &error);
+    assert_non_null(tokenizer);
+    unsigned done = 0;
+    for (char *line = lines.data, *end; (end = strchr(line, '\n')); line = end + 1, done++) {
+        struct nl_json *json = nl_json_parse(line, (size_t)(end - line), golden, &error);
+        const char *text = nl_json_string(nl_json_get(json, "text"));
+        const struct nl_json *item = nl_json_first(nl_json_get(json, "prompt"));
+        struct nl_ids ids = {0};
+        assert_int_equal(nl_tokenizer_encode(tokenizer, text, strlen(text), NL_ENCODE_SPECIAL, &ids, &error),
+                         0);
+        for (size_t i = 0; i < ids.count; i++, item = nl_json_next(item)) {
+            assert_non_null(item);
+            assert_int_equal(ids.data[i], (uint32_t)nl_json_number(item));
+        }
+        assert_null(item);
+        nl_ids_free(&ids);
+        nl_json_free(json);
+    }
+    assert_int_equal(done, 12);
+    nl_tokenizer_close(tokenizer);
+    nl_buf_free(&lines);
+}
+
+/* Threads share a tokenizer, each with an encoder of its own. */
+static void *encode_often(void *context)
+{
+    struct nl_error error;
+    struct nl_encoder *encoder = nl_encoder_open(context, &error);
+    static const char text[] = "hello world, helloworld hello";
+    size_t count = 0;
+    for (int i = 0; encoder && i < 200; i++) {
+        struct nl_ids ids = {0};
+        if (nl_encoder_encode(encoder, text, sizeof text - 1, NL_ENCODE_SPECIAL, &ids, &error) == 0)
+            count += ids.count;
+        nl_ids_free(&ids);
+    }
+    nl_encoder_close(encoder);
+    return (void *)count;
+}
+
+static void shared_by_threads(void **state)
+{
+    (void)state;
+    struct nl_error error;
+    struct nl_tokenizer *tokenizer = nl_tokenizer_open("tests/data/tokenizer/merges_pairs.json", &error);
+    assert_non_null(tokenizer);
+    pthread_t threads[4];
+    void *counts[4];
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, encode_often, tokenizer), 0);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(pthread_join(threads[i], &counts[i]), 0);
+    assert_true(counts[0] != NULL);
+    for (unsigned i = 1; i < 4; i++)
+        assert_ptr_equal(counts[i], counts[0]);
+    nl_tokenizer_close(tokenizer);
+}
+
+static void pieces_and_ids(void **state)
+{
+    (void)state;
+    struct nl_error error;
+    struct nl_tokenizer *tokenizer = nl_tokenizer_open("tests/data/tokenizer/bytelevel_added.json", &error);
+    assert_non_null(tokenizer);
+    size_t length;
+    uint32_t id;
+    assert_int_equal(nl_tokenizer_vocab_size(tokenizer), 268);
+    assert_memory_equal(nl_tokenizer_piece(tokenizer, 0xc3, &length), "\xc3",
+                        1); /* part of a character, as it is */
+    assert_int_equal(length, 1);
+    assert_null(nl_tokenizer_piece(tokenizer, 268, &length));
+    assert_true(nl_tokenizer_id(tokenizer, "<|\u00e9|>", 6, &id) && id == 267);
+    assert_false(nl_tokenizer_id(tokenizer, "<|e|>", 5, &id));
+    nl_tokenizer_close(tokenizer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mini_encoding), cmocka_unit_test(mini_decoding), cmocka_unit_test(real_llama3_1),
-        cmocka_unit_test(real_qwen2_5),  cmocka_unit_test(real_gptoss),   cmocka_unit_test(real_llama2),
-        cmocka_unit_test(real_gemma3),
+        cmocka_unit_test(mini_encoding),     cmocka_unit_test(mini_decoding),
+        cmocka_unit_test(real_llama3_1),     cmocka_unit_test(real_qwen2_5),
+        cmocka_unit_test(real_gptoss),       cmocka_unit_test(real_llama2),
+        cmocka_unit_test(real_gemma3),       cmocka_unit_test(real_smollm2),
+        cmocka_unit_test(shared_by_threads), cmocka_unit_test(pieces_and_ids),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
