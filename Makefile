@@ -111,4 +111,4 @@ clean:
 
 .PHONY: all deps test test-only demo install uninstall check-format check-lint check-tidy check-fuzz clean
 .SECONDARY:
--include $(LIB_OBJ:.o=.d) $(wildcard $B/obj/cmd/*.d $B/tests/*.d $B/tools/*.d)
+-include $(LIB_OBJ:.o=.d) $(wildcard $B/obj/cmd/*.d $B/obj/tests/unit/parts/*.d $B/tests/*.d $B/tools/*.d)

@@ -111,3 +111,13 @@ uint16_t nl_f16_of_float(float value)
     }
     return (uint16_t)(sign | ((magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1)) >> 13));
 }
+
+float nl_float_of_f8_e4m3(uint8_t byte)
+{
+    uint32_t sign = (uint32_t)(byte & 0x80) << 24, magnitude = byte & 0x7f;
+    if (magnitude == 0x7f)
+        return nl_float_of_bits(sign | 0x7fc00000);
+    /* Shifted into place the exponent is 120 too small; a multiplication mends that, subnormals too. */
+    float value = nl_float_of_bits(magnitude << 20) * 0x1p120f;
+    return sign ? -value : value;
+}

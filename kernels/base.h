@@ -38,9 +38,9 @@ void nl_set_error(struct nl_error *error, enum nl_status code, const char *forma
 /* "what: path: strerror(errno)". ENOENT and ENOTDIR give NL_NOT_FOUND, ENOMEM NL_RESOURCE, all else NL_IO. */
 void nl_set_error_errno(struct nl_error *error, const char *what, const char *path);
 
-/* The same as expressions of value -1, so that a caller can `return nl_fail(...)`; macros, so that analysers see
-   the value. */
-#define nl_fail(...) (nl_set_error(__VA_ARGS__), nl_failed())
+/* The same as expressions of value -1, so that a caller can `return nl_fail(...)`; macros, so that analysers
+   see the value. */
+#define nl_fail(...)                     (nl_set_error(__VA_ARGS__), nl_failed())
 #define nl_fail_errno(error, what, path) (nl_set_error_errno(error, what, path), nl_failed())
 /* An allocation that failed; `what` names it. */
 #define nl_fail_memory(error, what) nl_fail(error, NL_RESOURCE, "out of memory: %s", what)
@@ -111,5 +111,7 @@ static inline float nl_float_of_bf16(uint16_t half)
 uint16_t nl_bf16_of_float(float value);
 float nl_float_of_f16(uint16_t half);
 uint16_t nl_f16_of_float(float value);
+/* 4 bits of exponent, 3 of mantissa, no infinities: 0x7f and 0xff are NaN. */
+float nl_float_of_f8_e4m3(uint8_t byte);
 
 #endif

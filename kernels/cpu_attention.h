@@ -50,12 +50,15 @@ static void weigh_values(const float *p, const float *v, size_t dim, size_t lo, 
 }
 
 /* Scores [NL_BLOCK] of one query, of which [lo, hi) count, become e^(score - m); fills the partial. */
-static void finish_partial(float *scores, float scale, size_t lo, size_t hi, const float *v, size_t dim,
+static void finish_partial(const struct nl_op *op, float *scores, size_t lo, size_t hi, const float *v,
                            float *partial)
 {
+    size_t dim = op->attention.head_dim;
     float best = -__builtin_inff();
+    for (size_t j = 0; j < NL_BLOCK; j += NL_LANES)
+        store(scores + j, cap_lanes(load(scores + j) * op->attention.scale, op->attention.cap));
     for (size_t j = 0; j < NL_BLOCK; j++) {
-        scores[j] = j >= lo && j < hi ? scores[j] * scale : -__builtin_inff();
+        scores[j] = j >= lo && j < hi ? scores[j] : -__builtin_inff();
         best = scores[j] > best ? scores[j] : best;
     }
     vf total = {0};
@@ -98,8 +101,7 @@ static void attend_block(const struct queries *qs, uint32_t block, float *partia
     }
     for (size_t i = 0; i < qs->count; i++)
         if (lo[i] < hi[i])
-            finish_partial(qs->scores + i * NL_BLOCK, op->attention.scale, lo[i], hi[i], values, dim,
-                           partials + i * stride);
+            finish_partial(op, qs->scores + i * NL_BLOCK, lo[i], hi[i], values, partials + i * stride);
 }
 
 /* into = into and then next; an `into` whose l is 0 is empty. */

@@ -178,16 +178,21 @@ void nl_backend_release_block(struct nl_backend *backend, uint32_t block)
 
 /* Cosines and sines of every row's position: the angle is one float32 product, as transformers computes it.
  */
-static void rotation_table(const struct nl_rope *rope, const struct nl_step *step, float *table, size_t begin,
-                           size_t end)
+static void rotation_table(const struct nl_plan *plan, const struct nl_step *step, uint32_t rope,
+                           float *table, size_t begin, size_t end)
 {
-    size_t half = rope->dims / 2;
-    for (size_t t = begin; t < end; t++)
+    size_t half = plan->ropes[rope].dims / 2;
+    float scale = plan->ropes[rope].scale;
+    for (size_t t = begin; t < end; t++) {
+        const float *frequencies = step->frequencies[rope];
+        if (step->frequency_set[rope])
+            frequencies += step->frequency_set[rope][t] * half;
         for (size_t i = 0; i < half; i++) {
-            float angle = (float)step->positions[t] * rope->inv_freq[i];
-            table[t * 2 * half + i] = cosf(angle) * rope->scale;
-            table[t * 2 * half + half + i] = sinf(angle) * rope->scale;
+            float angle = (float)step->positions[t] * frequencies[i];
+            table[t * 2 * half + i] = cosf(angle) * scale;
+            table[t * 2 * half + half + i] = sinf(angle) * scale;
         }
+    }
 }
 
 struct region {
@@ -204,7 +209,7 @@ static void run_region(void *context, unsigned thread)
     size_t begin, end;
     nl_share(job.step->n_tokens, thread, job.threads, &begin, &end);
     for (uint32_t i = 0; i < job.plan->n_ropes; i++)
-        rotation_table(&job.plan->ropes[i], job.step, backend->rotation[i], begin, end);
+        rotation_table(job.plan, job.step, i, backend->rotation[i], begin, end);
     nl_pool_barrier(backend->pool);
     for (size_t i = 0; i < job.plan->n_ops; i++) {
         job.op = &job.plan->ops[i];

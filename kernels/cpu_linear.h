@@ -199,6 +199,15 @@ static void linear(const struct nl_cpu_job *job, unsigned thread)
     }
 }
 
+/* x / divisor, capped; one order of roundings for every element. */
+static void finish_logits(float *x, size_t n, float divisor, float cap)
+{
+    for (size_t i = 0; i < n; i += NL_LANES) {
+        size_t part = n - i < NL_LANES ? n - i : NL_LANES;
+        store_part(x + i, cap_lanes(load_part(x + i, part) / divisor, cap), part);
+    }
+}
+
 static void logits(const struct nl_cpu_job *job, unsigned thread)
 {
     const struct nl_matrix *weight = &job->op->logits.weight;
@@ -211,6 +220,10 @@ static void logits(const struct nl_cpu_job *job, unsigned thread)
     p.x_stride = job->plan->width[job->op->in];
     p.out = job->step->logits;
     p.out_stride = weight->rows;
-    if (p.tokens && begin < end)
-        product(&p, begin, end, job->scratch[thread]);
+    if (!p.tokens || begin >= end)
+        return;
+    product(&p, begin, end, job->scratch[thread]);
+    float divisor = job->op->logits.divisor, cap = job->op->logits.cap;
+    for (size_t o = 0; (divisor != 1 || cap != 0) && o < p.tokens; o++)
+        finish_logits(p.out + o * p.out_stride + begin, end - begin, divisor, cap);
 }

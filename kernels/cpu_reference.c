@@ -6,13 +6,37 @@
 
 #include <math.h>
 
+static float capped(float x, float cap)
+{
+    return cap == 0 ? x : cap * tanhf(x / cap);
+}
+
 static void embed(const struct nl_cpu_job *job, unsigned thread)
 {
-    const struct nl_matrix *table = &job->op->embed.table;
+    const struct nl_op *op = job->op;
+    uint32_t cols = op->embed.table.cols;
     for (uint32_t t = 0; thread == 0 && t < job->step->n_tokens; t++)
-        for (uint32_t i = 0; i < table->cols; i++)
-            nl_cpu_row(job, job->op->out, t)[i] =
-                nl_weight(table, (size_t)job->step->ids[t] * table->cols + i);
+        for (uint32_t i = 0; i < cols; i++) {
+            float value = nl_weight(&op->embed.table, (size_t)job->step->ids[t] * cols + i) * op->embed.scale;
+            if (op->embed.positions.data)
+                value += nl_weight(&op->embed.positions, (size_t)job->step->positions[t] * cols + i);
+            nl_cpu_row(job, op->out, t)[i] = value;
+        }
+}
+
+/* In place. */
+static void normalise(float *x, uint32_t width, const float *weight, const float *bias, float epsilon,
+                      bool centred)
+{
+    double mean = 0, square = 0;
+    for (uint32_t i = 0; centred && i < width; i++)
+        mean += x[i];
+    mean /= width;
+    for (uint32_t i = 0; i < width; i++)
+        square += (x[i] - mean) * (x[i] - mean);
+    float factor = 1.0f / sqrtf((float)(square / width) + epsilon);
+    for (uint32_t i = 0; i < width; i++)
+        x[i] = (x[i] - (float)mean) * factor * weight[i] + (bias ? bias[i] : 0);
 }
 
 static void norm(const struct nl_cpu_job *job, unsigned thread)
@@ -24,18 +48,34 @@ static void norm(const struct nl_cpu_job *job, unsigned thread)
         uint32_t from = op->norm.at_outputs ? job->step->outputs[r] : r;
         float *x = nl_cpu_row(job, op->in, from), *out = nl_cpu_row(job, op->out, r);
         const float *add = op->norm.add == NL_NO_BUFFER ? NULL : nl_cpu_row(job, op->norm.add, from);
-        double sum = 0;
         for (uint32_t i = 0; i < width; i++) {
-            float value = add ? x[i] + add[i] : x[i];
-            if (!op->norm.at_outputs)
+            float value = add ? x[i] + add[i] * op->norm.add_scale : x[i];
+            if (add && !op->norm.at_outputs)
                 x[i] = value;
             out[i] = value;
-            sum += (double)value * value;
         }
-        float factor = 1.0f / sqrtf((float)(sum / width) + op->norm.epsilon);
-        for (uint32_t i = 0; i < width; i++)
-            out[i] = out[i] * factor * op->norm.weight[i];
+        normalise(out, width, op->norm.weight, op->norm.bias, op->norm.epsilon, op->norm.centred);
     }
+}
+
+static void residual(const struct nl_cpu_job *job, unsigned thread)
+{
+    for (uint32_t t = 0; thread == 0 && t < job->step->n_tokens; t++)
+        for (uint32_t i = 0; i < job->plan->width[job->op->in]; i++)
+            nl_cpu_row(job, job->op->out, t)[i] +=
+                nl_cpu_row(job, job->op->in, t)[i] * job->op->residual.scale;
+}
+
+static void qk_norm(const struct nl_cpu_job *job, unsigned thread)
+{
+    for (uint32_t t = 0; thread == 0 && t < job->step->n_tokens; t++)
+        for (int p = 0; p < 2; p++) {
+            uint32_t width = job->op->qk_norm.part[p].width;
+            float *x = nl_cpu_row(job, job->op->in, t) + job->op->qk_norm.part[p].column;
+            for (uint32_t g = 0; g < job->op->qk_norm.part[p].count; g++)
+                normalise(x + (size_t)g * width, width, job->op->qk_norm.part[p].weight, NULL,
+                          job->op->qk_norm.epsilon, false);
+        }
 }
 
 static float dot(const struct nl_matrix *weight, uint32_t row, const float *x)
@@ -71,12 +111,13 @@ static void rope(const struct nl_cpu_job *job, unsigned thread)
 {
     const struct nl_op *op = job->op;
     uint32_t dim = op->attention.head_dim, heads = op->attention.n_heads, kv = op->attention.n_kv_heads;
-    uint32_t half = job->plan->ropes[op->attention.rope].dims / 2;
+    bool rotates = op->attention.rope != NL_NO_ROPE;
+    uint32_t half = rotates ? job->plan->ropes[op->attention.rope].dims / 2 : 0;
     for (uint32_t t = 0; thread == 0 && t < job->step->n_tokens; t++) {
         float *row = nl_cpu_row(job, op->in, t);
-        const float *cosine = job->rotation[op->attention.rope] + (size_t)t * 2 * half, *sine = cosine + half;
-        for (uint32_t h = 0; h < heads + kv; h++)
-            rotate(row + (size_t)h * dim, cosine, sine, half);
+        const float *cosine = rotates ? job->rotation[op->attention.rope] + (size_t)t * 2 * half : NULL;
+        for (uint32_t h = 0; rotates && h < heads + kv; h++)
+            rotate(row + (size_t)h * dim, cosine, cosine + half, half);
         uint32_t position = job->step->positions[t];
         float *keys =
             nl_cpu_block(job, job->step->tables[job->step->slots[t]][position / NL_BLOCK], op->layer);
@@ -109,7 +150,7 @@ static void attend(const struct nl_cpu_job *job, uint32_t t, uint32_t head)
             double score = 0;
             for (uint32_t i = 0; i < dim; i++)
                 score += (double)q[i] * k[i];
-            score = (float)score * op->attention.scale;
+            score = capped((float)score * op->attention.scale, op->attention.cap);
             if (pass == 0) {
                 best = score > best || score != score ? score : best;
                 continue;
@@ -131,6 +172,18 @@ static void attention(const struct nl_cpu_job *job, unsigned thread)
             attend(job, t, h);
 }
 
+static float activate(enum nl_activation activation, float x)
+{
+    switch (activation) {
+    case NL_SILU:
+        return x / (1.0f + expf(-x));
+    case NL_GELU_TANH:
+        return 0.5f * x * (1.0f + tanhf(0.7978845608028654f * (x + 0.044715f * (x * x * x))));
+    default:
+        return 0.5f * x * (1.0f + erff(x * 0.7071067811865476f));
+    }
+}
+
 static void gate(const struct nl_cpu_job *job, unsigned thread)
 {
     uint32_t width = job->plan->width[job->op->out];
@@ -138,16 +191,18 @@ static void gate(const struct nl_cpu_job *job, unsigned thread)
         const float *in = nl_cpu_row(job, job->op->in, t);
         float *out = nl_cpu_row(job, job->op->out, t);
         for (uint32_t i = 0; i < width; i++)
-            out[i] = in[i] / (1.0f + expf(-in[i])) * in[width + i];
+            out[i] = activate(job->op->gate.activation, in[i]) * (job->op->gate.gated ? in[width + i] : 1);
     }
 }
 
 static void logits(const struct nl_cpu_job *job, unsigned thread)
 {
-    const struct nl_matrix *weight = &job->op->logits.weight;
+    const struct nl_op *op = job->op;
+    const struct nl_matrix *weight = &op->logits.weight;
     for (uint32_t o = 0; thread == 0 && o < job->step->n_outputs; o++)
         for (uint32_t r = 0; r < weight->rows; r++)
-            job->step->logits[(size_t)o * weight->rows + r] = dot(weight, r, nl_cpu_row(job, job->op->in, o));
+            job->step->logits[(size_t)o * weight->rows + r] =
+                capped(dot(weight, r, nl_cpu_row(job, op->in, o)) / op->logits.divisor, op->logits.cap);
 }
 
 static void argmax(const struct nl_cpu_job *job, unsigned thread)
@@ -166,5 +221,7 @@ static void argmax(const struct nl_cpu_job *job, unsigned thread)
     }
 }
 
-const struct nl_cpu_kernels nl_cpu_reference = {"reference",
-                                                {embed, norm, linear, rope, attention, gate, logits, argmax}};
+const struct nl_cpu_kernels nl_cpu_reference = {
+    "reference",
+    {embed, norm, residual, linear, qk_norm, rope, attention, gate, logits, argmax},
+};

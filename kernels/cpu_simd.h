@@ -170,4 +170,25 @@ ALWAYS float exp_one(float x)
     return exp_lanes(broadcast(x))[0];
 }
 
+/* tanh x within 2 ulp: an odd polynomial near 0 (Cephes' tanhf), else by e^2|x|. NaN for NaN. */
+ALWAYS vf tanh_lanes(vf x)
+{
+    vf magnitude = (vf)((vi)x & 0x7fffffff), z = x * x;
+    vf p = broadcast(-5.70498872745e-3f);
+    p = fma_lanes(p, z, broadcast(2.06390887954e-2f));
+    p = fma_lanes(p, z, broadcast(-5.37397155531e-2f));
+    p = fma_lanes(p, z, broadcast(1.33314422036e-1f));
+    p = fma_lanes(p, z, broadcast(-3.33332819422e-1f));
+    vf small = fma_lanes(p * z, x, x);
+    vf large = 1.0f - 2.0f / (exp_lanes(2.0f * magnitude) + 1.0f);
+    large = (vf)((vi)large | ((vi)x & (vi)broadcast(-0.0f)));
+    return choose(magnitude < 0.625f, small, large);
+}
+
+/* cap tanh(x / cap); x where cap is 0. */
+ALWAYS vf cap_lanes(vf x, float cap)
+{
+    return cap == 0 ? x : cap * tanh_lanes(x / cap);
+}
+
 #endif

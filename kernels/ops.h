@@ -33,17 +33,28 @@ struct nl_matrix {
 };
 
 enum nl_op_kind {
-    NL_OP_EMBED, /* out[t] = table[ids[t]] */
-    NL_OP_NORM, /* x = in[t] (+ add[t], stored back to in); out[t] = x / sqrt(mean(x^2) + epsilon) * weight */
-    NL_OP_LINEAR,    /* out[t][column of segment s + r] = weight_s[r] . in[t] (+ bias_s[r]) */
-    NL_OP_ROPE,      /* in holds q, k, v: rotates q in place; rotated k and v go into the cache */
-    NL_OP_ATTENTION, /* out[t][head] = softmax(scale * q . K) V over the row's own past in the cache */
-    NL_OP_GATE,      /* in holds gate, up: out = silu(gate) * up */
-    NL_OP_LOGITS,    /* logits[o] = weight . in[o], for the rows that the step wants */
+    NL_OP_EMBED,    /* out[t] = table[ids[t]] * scale (+ positions[positions[t]]) */
+    NL_OP_NORM,     /* x = in[t] (+ add[t] * add_scale, stored back to in);
+                       out[t] = x / sqrt(mean(x^2) + epsilon) * weight; centred: of x - mean(x), + bias */
+    NL_OP_RESIDUAL, /* out[t] += in[t] * scale, where no norm follows that could do it */
+    NL_OP_LINEAR,   /* out[t][column of segment s + r] = weight_s[r] . in[t] (+ bias_s[r]) */
+    NL_OP_QK_NORM, /* in holds q, k, v: each group of each part becomes x / sqrt(mean(x^2) + epsilon) * weight
+                    */
+    NL_OP_ROPE,    /* in holds q, k, v: rotates q in place; rotated k and v go into the cache */
+    NL_OP_ATTENTION, /* out[t][head] = softmax(cap(scale * q . K)) V over the row's own past in the cache */
+    NL_OP_GATE,      /* in holds gate, up: out = act(gate) * up; not gated: out = act(in) */
+    NL_OP_LOGITS,    /* logits[o] = cap(weight . in[o] / divisor), for the rows that the step wants */
     NL_OP_ARGMAX,    /* best[o] = the lowest index of the largest logit; NL_BEST_NAN when any is NaN */
     NL_OP_KINDS,
 };
 #define NL_BEST_NAN UINT32_MAX
+#define NL_NO_ROPE  UINT32_MAX
+
+enum nl_activation {
+    NL_SILU,      /* x / (1 + e^-x) */
+    NL_GELU_TANH, /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+    NL_GELU_ERF,  /* x/2 (1 + erf(x / sqrt(2))) */
+};
 
 struct nl_segment {
     struct nl_matrix weight;
@@ -57,36 +68,56 @@ struct nl_op {
     uint32_t in, out; /* buffers */
     union {
         struct {
-            struct nl_matrix table; /* [vocab_size][hidden_size] */
+            struct nl_matrix table;     /* [vocab_size][hidden_size] */
+            struct nl_matrix positions; /* learned ones [max_positions][hidden_size]; data NULL: none */
+            float scale;
         } embed;
         struct {
             const float *weight; /* [width of in] */
+            const float *bias;   /* [width of in] or NULL */
             float epsilon;
-            uint32_t add;    /* the residual branch's buffer, or NL_NO_BUFFER */
+            bool centred;
+            uint32_t add; /* the residual branch's buffer, or NL_NO_BUFFER */
+            float add_scale;
             bool at_outputs; /* row o of out comes from row outputs[o] of in; in is not stored back */
         } norm;
         struct {
             uint32_t n_segments;
             struct nl_segment segment[NL_MAX_SEGMENTS];
         } linear;
+        struct {
+            float scale;
+        } residual;
+        struct {
+            struct {
+                const float *weight;           /* [width] */
+                uint32_t column, width, count; /* groups of `width`, one after the other */
+            } part[2];
+            float epsilon;
+        } qk_norm;
         struct { /* in: [q: n_heads * head_dim][k: n_kv_heads * head_dim][v: the same] */
             uint32_t n_heads, n_kv_heads, head_dim;
-            uint32_t rope;   /* index into plan->ropes (NL_OP_ROPE) */
+            uint32_t rope; /* index into plan->ropes, or NL_NO_ROPE: only the cache is written (NL_OP_ROPE) */
             uint32_t window; /* positions seen, the row's own included; UINT32_MAX: all (NL_OP_ATTENTION) */
             float scale;
+            float cap; /* score = cap tanh(score / cap); 0: none */
         } attention;
         struct {
+            enum nl_activation activation;
+            bool gated;
+        } gate;
+        struct {
             struct nl_matrix weight; /* [vocab_size][hidden_size] */
+            float divisor, cap;      /* cap 0: none */
         } logits;
     };
 };
 
 /* Rotary embedding: dimension i < dims/2 of a head pairs with i + dims/2; its angle is position *
- * inv_freq[i]. */
+   frequency[i]. The frequencies are the step's: with some kinds they depend on the length of the sequence. */
 struct nl_rope {
-    uint32_t dims;         /* rotated, the first of a head; even */
-    const float *inv_freq; /* [dims / 2] */
-    float scale;           /* of cosine and sine */
+    uint32_t dims; /* rotated, the first of a head; even */
+    float scale;   /* of cosine and sine */
 };
 
 struct nl_plan {
@@ -106,9 +137,11 @@ struct nl_step {
     const uint32_t *positions;     /* [n_tokens]; a sequence's rows stand together, ascending */
     const uint32_t *slots;         /* [n_tokens]: the row's sequence, an index into tables */
     const uint32_t *const *tables; /* [sequences]: cache block of position p is tables[slot][p / NL_BLOCK] */
-    const uint32_t *outputs;       /* [n_outputs]: rows whose logits are wanted, ascending */
-    float *logits;                 /* [n_outputs][vocab_size], written */
-    uint32_t *best;                /* [n_outputs], written */
+    const float *frequencies[NL_MAX_ROPES];      /* [sets][dims / 2] for each rope */
+    const uint32_t *frequency_set[NL_MAX_ROPES]; /* [n_tokens]: the row's set; NULL: all rows have set 0 */
+    const uint32_t *outputs;                     /* [n_outputs]: rows whose logits are wanted, ascending */
+    float *logits;                               /* [n_outputs][vocab_size], written */
+    uint32_t *best;                              /* [n_outputs], written */
 };
 
 /* Bytes of one cache block: for each layer K, then V, each [n_kv_heads][NL_BLOCK][head_dim] float32. */

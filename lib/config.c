@@ -1,287 +1,201 @@
 #include "config.h"
 
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "file.h"
 
 enum { MAX_SIZE = 1 << 26 }; /* of any dimension: products of two stay far below 2^63 */
 
-static const struct nl_architecture architectures[] = {
-    {.name = "LlamaForCausalLM", .default_max_positions = 2048},
-    {.name = "Qwen2ForCausalLM",
-     .qkv_bias = true,
-     .optional_window = true,
-     .default_kv_heads = 32,
-     .default_max_positions = 32768},
-    {.name = "MistralForCausalLM",
-     .has_window = true,
-     .default_kv_heads = 8,
-     .default_max_positions = 4096 * 32},
-};
-enum { N_ARCHITECTURES = sizeof architectures / sizeof *architectures };
-
-/* Values of one JSON object; the first fault is kept, so that the caller checks once. */
-struct keys {
-    const struct nl_json *object;
-    const char *path;
-    struct nl_error *error;
-    bool failed;
-};
-
-__attribute__((format(printf, 3, 4))) static void fault(struct keys *keys, enum nl_status code,
-                                                        const char *format, ...)
+static void read_architecture(struct nl_keys *keys, struct nl_config *config)
 {
-    if (keys->failed)
-        return;
-    keys->failed = true;
-    char message[500];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
-    va_end(arguments);
-    nl_fail(keys->error, code, "%s: %s", message, keys->path);
-}
-
-enum { REQUIRED = -1 };
-
-/* An integer in [low, high]; absent or null: the default, or a fault when that is REQUIRED. */
-static int64_t integer(struct keys *keys, const char *key, int64_t fallback, int64_t low, int64_t high)
-{
-    const struct nl_json *value = nl_json_get(keys->object, key);
-    int64_t number = fallback;
-    if (!value || nl_json_is(value, NL_JSON_NULL)) {
-        if (fallback == REQUIRED)
-            fault(keys, NL_DATA, "%s is missing", key);
-    } else if (!nl_json_integer(value, low, high, &number)) {
-        fault(keys, NL_DATA, "%s is not a whole number from %lld to %lld", key, (long long)low,
-              (long long)high);
-        number = low;
-    }
-    return number;
-}
-
-/* A finite number in (above, high]; absent or null: the default, or a fault when that is NAN. */
-static double number(struct keys *keys, const char *key, double fallback, double above, double high)
-{
-    const struct nl_json *value = nl_json_get(keys->object, key);
-    if (!value || nl_json_is(value, NL_JSON_NULL)) {
-        if (isnan(fallback))
-            fault(keys, NL_DATA, "%s is missing", key);
-        return isnan(fallback) ? 1 : fallback;
-    }
-    if (!nl_json_is(value, NL_JSON_NUMBER) ||
-        !(nl_json_number(value) > above && nl_json_number(value) <= high)) {
-        fault(keys, NL_DATA, "%s is not a number above %g and up to %g", key, above, high);
-        return 1;
-    }
-    return nl_json_number(value);
-}
-
-static bool flag(struct keys *keys, const char *key, bool fallback)
-{
-    const struct nl_json *value = nl_json_get(keys->object, key);
-    if (!value || nl_json_is(value, NL_JSON_NULL))
-        return fallback;
-    if (!nl_json_is(value, NL_JSON_TRUE) && !nl_json_is(value, NL_JSON_FALSE))
-        fault(keys, NL_DATA, "%s is neither true nor false", key);
-    return nl_json_is(value, NL_JSON_TRUE);
-}
-
-static const char *string(struct keys *keys, const char *key, const char *fallback)
-{
-    const struct nl_json *value = nl_json_get(keys->object, key);
-    if (!value || nl_json_is(value, NL_JSON_NULL))
-        return fallback;
-    if (!nl_json_is(value, NL_JSON_STRING)) {
-        fault(keys, NL_DATA, "%s is not a string", key);
-        return fallback;
-    }
-    return nl_json_string(value);
-}
-
-static void read_architecture(struct keys *keys, struct nl_config *config)
-{
-    const struct nl_json *list = nl_json_get(keys->object, "architectures");
-    const struct nl_json *first = nl_json_is(list, NL_JSON_ARRAY) ? nl_json_first(list) : NULL;
+    const struct nl_json *list = nl_keys_array(keys, "architectures");
+    const struct nl_json *first = list ? nl_json_first(list) : NULL;
     if (!nl_json_is(first, NL_JSON_STRING)) {
-        fault(keys, NL_DATA, "architectures is missing or not a list of names");
+        nl_keys_fault(keys, NL_DATA, "architectures is missing or not a list of names");
         return;
     }
     const char *name = nl_json_string(first);
-    char known[200] = "";
-    for (int i = 0; i < N_ARCHITECTURES; i++) {
-        if (strcmp(architectures[i].name, name) == 0)
-            config->architecture = &architectures[i];
-        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "",
-                 architectures[i].name);
+    config->architecture = nl_architecture_find(name);
+    if (!config->architecture) {
+        char known[400];
+        nl_architecture_list(known, sizeof known);
+        nl_keys_fault(keys, NL_UNSUPPORTED, "unsupported architecture (supported: %s): %.60s", known, name);
     }
-    if (!config->architecture)
-        fault(keys, NL_UNSUPPORTED, "unsupported architecture (supported: %s): %.60s", known, name);
+    const struct nl_json *quantised = nl_keys_object(keys, "quantization_config");
+    if (quantised) {
+        struct nl_keys inner = {quantised, keys->path, keys->error, keys->failed};
+        nl_keys_fault(keys, NL_UNSUPPORTED, "unsupported quantisation: %.60s",
+                      nl_keys_string(&inner, "quant_method", "unnamed"));
+    }
 }
 
-static void read_rope(struct keys *keys, struct nl_config *config)
+/* GPT-2 has names of its own for some keys. */
+static const char *either(const struct nl_keys *keys, const char *name, const char *other)
 {
-    struct nl_rope_config *rope = &config->rope;
-    const struct nl_json *parameters = nl_json_get(keys->object, "rope_parameters");
-    const struct nl_json *scaling = nl_json_get(keys->object, "rope_scaling");
-    struct keys outer = *keys, inner = *keys;
-    inner.object = nl_json_is(parameters, NL_JSON_OBJECT) ? parameters
-                   : nl_json_is(scaling, NL_JSON_OBJECT)  ? scaling
-                                                          : NULL;
-    double theta = number(&outer, "rope_theta", 10000, 0, 1e30);
-    double partial = number(&outer, "partial_rotary_factor", 1, 0, 1);
-    rope->theta = number(&inner, "rope_theta", theta, 0, 1e30);
-    rope->partial = number(&inner, "partial_rotary_factor", partial, 0, 1);
-    const char *type = string(&inner, "rope_type", string(&inner, "type", "default"));
-    if (strcmp(type, "default") == 0) {
-        rope->type = NL_ROPE_DEFAULT;
-    } else if (strcmp(type, "linear") == 0) {
-        rope->type = NL_ROPE_LINEAR;
-        rope->factor = number(&inner, "factor", NAN, 0, 1e9);
-    } else if (strcmp(type, "llama3") == 0) {
-        rope->type = NL_ROPE_LLAMA3;
-        rope->factor = number(&inner, "factor", NAN, 0, 1e9);
-        rope->low_freq_factor = number(&inner, "low_freq_factor", NAN, 0, 1e9);
-        rope->high_freq_factor = number(&inner, "high_freq_factor", NAN, rope->low_freq_factor, 1e9);
-        rope->original_positions =
-            number(&inner, "original_max_position_embeddings", config->max_positions, 0, 1e12);
-    } else {
-        fault(&inner, NL_UNSUPPORTED, "unsupported rope_type (supported: default, linear, llama3): %.60s",
-              type);
-    }
-    keys->failed = keys->failed || outer.failed || inner.failed;
-    if (!keys->failed && (uint32_t)(config->head_dim * rope->partial) % 2 != 0)
-        fault(keys, NL_DATA, "the rotated part of a head is odd (head_dim %u)", config->head_dim);
+    return nl_json_get(keys->object, other) ? other : name;
 }
 
-static void read_windows(struct keys *keys, struct nl_config *config)
+static void read_sizes(struct nl_keys *keys, struct nl_config *config)
 {
     const struct nl_architecture *arch = config->architecture;
-    config->windows = malloc(config->n_layers * sizeof *config->windows);
-    if (!config->windows) {
-        fault(keys, NL_RESOURCE, "out of memory");
-        return;
-    }
-    const struct nl_json *value = nl_json_get(keys->object, "sliding_window");
-    bool on = arch->has_window || (arch->optional_window && flag(keys, "use_sliding_window", false));
-    uint32_t window = UINT32_MAX;
-    if (on && !nl_json_is(value, NL_JSON_NULL))
-        window = (uint32_t)integer(keys, "sliding_window", 4096, 1, INT32_MAX);
-    int64_t first = arch->has_window ? 0 : integer(keys, "max_window_layers", 28, 0, INT32_MAX);
-    const struct nl_json *types = arch->optional_window ? nl_json_get(keys->object, "layer_types") : NULL;
-    const struct nl_json *type = nl_json_is(types, NL_JSON_ARRAY) ? nl_json_first(types) : NULL;
-    for (uint32_t i = 0; i < config->n_layers; i++, type = type ? nl_json_next(type) : NULL) {
-        bool slides = i >= first;
-        if (nl_json_is(types, NL_JSON_ARRAY)) {
-            const char *name = nl_json_is(type, NL_JSON_STRING) ? nl_json_string(type) : "";
-            slides = strcmp(name, "sliding_attention") == 0;
-            if (!slides && strcmp(name, "full_attention") != 0)
-                fault(keys, *name ? NL_UNSUPPORTED : NL_DATA,
-                      "layer_types has no known type for layer %u: %.40s", i, name);
-        }
-        config->windows[i] = slides ? window : UINT32_MAX;
-    }
-}
-
-static void read_sizes(struct keys *keys, struct nl_config *config)
-{
-    const struct nl_architecture *arch = config->architecture;
-    config->vocab_size = (uint32_t)integer(keys, "vocab_size", REQUIRED, 1, MAX_SIZE);
-    config->hidden_size = (uint32_t)integer(keys, "hidden_size", REQUIRED, 1, MAX_SIZE);
-    config->intermediate_size = (uint32_t)integer(keys, "intermediate_size", REQUIRED, 1, MAX_SIZE);
-    config->n_layers = (uint32_t)integer(keys, "num_hidden_layers", REQUIRED, 1, 10000);
-    config->n_heads = (uint32_t)integer(keys, "num_attention_heads", REQUIRED, 1, 65536);
-    config->n_kv_heads =
-        (uint32_t)integer(keys, "num_key_value_heads",
-                          arch->default_kv_heads ? arch->default_kv_heads : config->n_heads, 1, 65536);
-    config->max_positions =
-        (uint32_t)integer(keys, "max_position_embeddings", arch->default_max_positions, 1, INT32_MAX);
-    config->norm_epsilon = (float)number(keys, "rms_norm_eps", 1e-6, -1, 1);
+    config->vocab_size = (uint32_t)nl_keys_integer(keys, "vocab_size", NL_REQUIRED, 1, MAX_SIZE);
+    config->hidden_size =
+        (uint32_t)nl_keys_integer(keys, either(keys, "hidden_size", "n_embd"), NL_REQUIRED, 1, MAX_SIZE);
+    int64_t inner = arch->transposed ? 4 * (int64_t)config->hidden_size : NL_REQUIRED;
+    config->intermediate_size =
+        (uint32_t)nl_keys_integer(keys, either(keys, "intermediate_size", "n_inner"), inner, 1, MAX_SIZE);
+    config->n_layers = (uint32_t)nl_keys_integer(keys, either(keys, "num_hidden_layers", "n_layer"),
+                                                 NL_REQUIRED, 1, NL_MAX_LAYERS);
+    config->n_heads =
+        (uint32_t)nl_keys_integer(keys, either(keys, "num_attention_heads", "n_head"), NL_REQUIRED, 1, 65536);
+    config->n_kv_heads = (uint32_t)nl_keys_integer(
+        keys, "num_key_value_heads", arch->kv_heads ? arch->kv_heads : config->n_heads, 1, 65536);
+    config->max_positions = (uint32_t)nl_keys_integer(
+        keys, either(keys, "max_position_embeddings", "n_positions"), arch->max_positions, 1, INT32_MAX);
+    config->norm_epsilon = (float)nl_keys_number(keys, either(keys, "rms_norm_eps", "layer_norm_epsilon"),
+                                                 arch->norm_epsilon, -1, 1);
     if (keys->failed)
         return;
-    if (config->hidden_size % config->n_heads != 0 && !nl_json_get(keys->object, "head_dim"))
-        fault(keys, NL_DATA, "hidden_size %u is not a multiple of num_attention_heads %u",
-              config->hidden_size, config->n_heads);
-    config->head_dim = (uint32_t)integer(keys, "head_dim", config->hidden_size / config->n_heads, 1, 65536);
+    bool has_head_dim = !arch->no_head_dim && (arch->head_dim || nl_json_get(keys->object, "head_dim"));
+    if (config->hidden_size % config->n_heads != 0 && !has_head_dim)
+        nl_keys_fault(keys, NL_DATA, "hidden_size %u is not a multiple of num_attention_heads %u",
+                      config->hidden_size, config->n_heads);
+    config->head_dim = config->hidden_size / config->n_heads;
+    if (has_head_dim)
+        config->head_dim = (uint32_t)nl_keys_integer(
+            keys, "head_dim", arch->head_dim ? arch->head_dim : config->head_dim, 1, 65536);
+    if (config->head_dim == 0)
+        nl_keys_fault(keys, NL_DATA, "hidden_size %u is less than num_attention_heads %u",
+                      config->hidden_size, config->n_heads);
+    if ((uint64_t)config->n_heads * config->head_dim > MAX_SIZE)
+        nl_keys_fault(keys, NL_DATA, "num_attention_heads %u times head_dim %u is too large", config->n_heads,
+                      config->head_dim);
     if (config->n_heads % config->n_kv_heads != 0)
-        fault(keys, NL_DATA, "num_attention_heads %u is not a multiple of num_key_value_heads %u",
-              config->n_heads, config->n_kv_heads);
+        nl_keys_fault(keys, NL_DATA, "num_attention_heads %u is not a multiple of num_key_value_heads %u",
+                      config->n_heads, config->n_kv_heads);
+    config->attention_scale = (float)(1 / sqrt(config->head_dim));
+    config->embedding_scale = config->residual_scale = config->logits_divisor = 1;
 }
 
-static void read_config(struct keys *keys, struct nl_config *config)
+static void read_switches(struct nl_keys *keys, struct nl_config *config)
 {
-    if (!nl_json_is(keys->object, NL_JSON_OBJECT)) {
-        fault(keys, NL_DATA, "not a JSON object");
-        return;
-    }
-    read_architecture(keys, config);
-    const struct nl_json *quantised = nl_json_get(keys->object, "quantization_config");
-    if (nl_json_is(quantised, NL_JSON_OBJECT)) {
-        struct keys inner = {quantised, keys->path, keys->error, keys->failed};
-        fault(keys, NL_UNSUPPORTED, "unsupported quantisation: %.60s",
-              string(&inner, "quant_method", "unnamed"));
-    }
-    if (keys->failed)
-        return;
-    read_sizes(keys, config);
-    const char *activation = string(keys, "hidden_act", "silu");
-    if (strcmp(activation, "silu") != 0)
-        fault(keys, NL_UNSUPPORTED, "unsupported hidden_act (supported: silu): %.60s", activation);
-    bool attention_bias = !config->architecture->qkv_bias && flag(keys, "attention_bias", false);
-    config->qkv_bias = config->architecture->qkv_bias || attention_bias;
-    config->o_bias = attention_bias;
-    config->mlp_bias = flag(keys, "mlp_bias", false);
-    config->tied = flag(keys, "tie_word_embeddings", false);
-    if (!keys->failed)
-        read_rope(keys, config);
-    if (!keys->failed)
-        read_windows(keys, config);
+    static const struct {
+        const char *name;
+        enum nl_activation activation;
+    } activations[] = {{"silu", NL_SILU},
+                       {"swish", NL_SILU},
+                       {"gelu_new", NL_GELU_TANH},
+                       {"gelu_pytorch_tanh", NL_GELU_TANH},
+                       {"gelu", NL_GELU_ERF}};
+    const struct nl_architecture *arch = config->architecture;
+    const char *name =
+        nl_keys_string(keys, either(keys, "hidden_act", "activation_function"), arch->activation);
+    name = nl_keys_string(keys, "hidden_activation", name);
+    bool known = false;
+    for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
+        if (strcmp(activations[i].name, name) == 0) {
+            config->activation = activations[i].activation;
+            known = true;
+        }
+    if (!known)
+        nl_keys_fault(keys, NL_UNSUPPORTED,
+                      "unsupported activation (supported: silu, gelu, gelu_new, gelu_pytorch_tanh): %.60s",
+                      name);
+    bool attention_bias = !arch->qkv_bias && nl_keys_flag(keys, "attention_bias", false);
+    config->qkv_bias = arch->all_bias || arch->qkv_bias || attention_bias;
+    config->o_bias = arch->all_bias || attention_bias;
+    config->mlp_bias = arch->all_bias || nl_keys_flag(keys, "mlp_bias", false);
+    config->tied = nl_keys_flag(keys, "tie_word_embeddings", arch->tied);
 }
 
-int nl_config_load(const char *folder, struct nl_config *config, struct nl_error *error)
+static int allocate_layers(struct nl_keys *keys, struct nl_config *config)
+{
+    config->windows = malloc(config->n_layers * sizeof *config->windows);
+    config->layer_rope = calloc(config->n_layers, sizeof *config->layer_rope);
+    if (!config->windows || !config->layer_rope) {
+        nl_keys_fault(keys, NL_RESOURCE, "out of memory");
+        return -1;
+    }
+    for (uint32_t i = 0; i < config->n_layers; i++)
+        config->windows[i] = UINT32_MAX;
+    return 0;
+}
+
+/* rope_scaling beats rope_parameters where both are there, as in transformers; an empty one counts as none.
+ */
+static const struct nl_json *rope_object(struct nl_keys *keys)
+{
+    const struct nl_json *scaling = nl_keys_object(keys, "rope_scaling");
+    const struct nl_json *parameters = nl_keys_object(keys, "rope_parameters");
+    return scaling && nl_json_first(scaling) ? scaling : parameters;
+}
+
+static void read_ropes(struct nl_keys *keys, struct nl_config *config)
+{
+    const struct nl_architecture *arch = config->architecture;
+    const struct nl_json *object = rope_object(keys);
+    struct nl_rope_context context = {.head_dim = config->head_dim, .max_positions = config->max_positions};
+    bool by_layer = false, used = false;
+    for (uint32_t i = 0; i < config->n_layers; i++) {
+        used = used || config->layer_rope[i] != NL_NO_LAYER_ROPE;
+        by_layer = by_layer || config->layer_rope[i] == 1;
+    }
+    if (!used)
+        return;
+    context.is_phi3 = arch->phi3_rope;
+    context.partial = nl_keys_number(keys, "partial_rotary_factor", 1, 0, 1);
+    context.original_positions =
+        nl_keys_number(keys, "original_max_position_embeddings", arch->phi3_rope ? 4096 : 0, 0, 1e12);
+    bool nested = nl_json_is(nl_json_get(object, "full_attention"), NL_JSON_OBJECT) ||
+                  nl_json_is(nl_json_get(object, "sliding_attention"), NL_JSON_OBJECT);
+    context.theta = nl_keys_number(keys, "rope_theta", by_layer || nested ? 1e6 : arch->rope_theta, 0, 1e30);
+    config->n_ropes = by_layer ? 2 : 1;
+    nl_rope_read(keys, nested ? nl_json_get(object, "full_attention") : object, &context, &config->ropes[0]);
+    if (!by_layer)
+        return;
+    context.theta = nl_keys_number(keys, "rope_local_base_freq", 10000, 0, 1e30);
+    nl_rope_read(keys, nested ? nl_json_get(object, "sliding_attention") : NULL, &context, &config->ropes[1]);
+}
+
+int nl_config_read(const struct nl_json *root, const char *path, struct nl_config *config,
+                   struct nl_error *error)
 {
     *config = (struct nl_config){0};
-    char *path = nl_path_join(folder, "config.json", error);
-    struct nl_json *root = path ? nl_json_load(path, error) : NULL;
-    struct keys keys = {root, path, error, root == NULL};
-    if (root)
-        read_config(&keys, config);
-    nl_json_free(root);
-    free(path);
+    struct nl_keys keys = {root, path, error, false};
+    if (!nl_json_is(root, NL_JSON_OBJECT))
+        nl_keys_fault(&keys, NL_DATA, "not a JSON object");
+    if (!keys.failed)
+        read_architecture(&keys, config);
+    if (!keys.failed)
+        read_sizes(&keys, config);
+    if (!keys.failed)
+        read_switches(&keys, config);
+    if (!keys.failed && allocate_layers(&keys, config) == 0 && config->architecture->read)
+        config->architecture->read(&keys, config);
+    if (!keys.failed)
+        read_ropes(&keys, config);
     if (!keys.failed)
         return 0;
     nl_config_free(config);
     return -1;
 }
 
+int nl_config_load(const char *folder, struct nl_config *config, struct nl_error *error)
+{
+    char *path = nl_path_join(folder, "config.json", error);
+    struct nl_json *root = path ? nl_json_load(path, error) : NULL;
+    int result = root ? nl_config_read(root, path, config, error) : -1;
+    nl_json_free(root);
+    free(path);
+    return result;
+}
+
 void nl_config_free(struct nl_config *config)
 {
     free(config->windows);
+    free(config->layer_rope);
+    for (uint32_t i = 0; i < NL_MAX_ROPES; i++)
+        nl_rope_free(&config->ropes[i]);
     *config = (struct nl_config){0};
-}
-
-void nl_rope_frequencies(const struct nl_rope_config *rope, uint32_t dims, float *inv_freq)
-{
-    const double pi = 3.14159265358979323846;
-    float low_wavelength = (float)(rope->original_positions / rope->low_freq_factor);
-    float high_wavelength = (float)(rope->original_positions / rope->high_freq_factor);
-    for (uint32_t i = 0; i < dims / 2; i++) {
-        float plain = 1.0f / powf((float)rope->theta, (float)(2 * i) / (float)dims);
-        inv_freq[i] = plain;
-        if (rope->type == NL_ROPE_LINEAR)
-            inv_freq[i] = plain / (float)rope->factor;
-        if (rope->type != NL_ROPE_LLAMA3)
-            continue;
-        float wavelength = (float)(2 * pi) / plain, low = (float)rope->low_freq_factor;
-        if (wavelength > low_wavelength) {
-            inv_freq[i] = plain / (float)rope->factor;
-        } else if (!(wavelength < high_wavelength)) {
-            float smooth = ((float)rope->original_positions / wavelength - low) /
-                           (float)(rope->high_freq_factor - rope->low_freq_factor);
-            inv_freq[i] = (1 - smooth) * plain / (float)rope->factor + smooth * plain;
-        }
-    }
 }

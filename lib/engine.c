@@ -17,6 +17,8 @@ struct nl_sequence {
     uint32_t slot, length;
     uint32_t *table; /* [blocks_per_sequence] */
     uint32_t n_blocks;
+    uint32_t rope_length; /* for which the last rows were rotated */
+    struct nl_ids ids;    /* [length], kept only where longrope may need them again */
 };
 
 struct nl_engine {
@@ -30,8 +32,10 @@ struct nl_engine {
     uint32_t blocks_since_check;
     /* one step's arrays, [max_tokens] or [max_outputs] */
     uint32_t *ids, *positions, *slots, *outputs, *best;
-    const uint32_t **tables; /* [batch] */
-    float *logits;           /* [max_outputs][vocab_size] */
+    const uint32_t **tables;          /* [batch] */
+    float *logits;                    /* [max_outputs][vocab_size] */
+    float *frequencies[NL_MAX_ROPES]; /* [batch][dims / 2]: of each feed, where they vary */
+    uint32_t *frequency_set;          /* [max_tokens]: the row's feed */
 };
 
 static unsigned env_threads(void)
@@ -70,7 +74,7 @@ static int check_memory(const struct nl_engine *engine, bool context_given, stru
     uint64_t cache = nl_plan_block_size(&engine->model->plan);
     if (context_given && !nl_mul(cache, engine->blocks_per_sequence, &cache))
         cache = UINT64_MAX / 2;
-    uint64_t weights = engine->model->weight_bytes, activations = activation_bytes(engine), need = 0;
+    uint64_t weights = engine->model->weights.bytes, activations = activation_bytes(engine), need = 0;
     uint64_t available = nl_memory_available();
     if (nl_add(weights, cache, &need) && nl_add(need, activations, &need) && need <= available)
         return 0;
@@ -98,6 +102,12 @@ static int allocate_step(struct nl_engine *engine, struct nl_error *error)
     engine->sequences = calloc(engine->batch, sizeof *engine->sequences);
     bool there = engine->ids && engine->positions && engine->slots && engine->outputs && engine->best &&
                  engine->tables && engine->logits && engine->free_blocks && engine->sequences;
+    engine->frequency_set = malloc(plan->max_tokens * sizeof *engine->frequency_set);
+    there = there && engine->frequency_set;
+    for (uint32_t i = 0; there && i < plan->n_ropes; i++) {
+        engine->frequencies[i] = malloc((size_t)engine->batch * plan->ropes[i].dims * sizeof(float));
+        there = engine->frequencies[i] != NULL;
+    }
     for (uint32_t i = 0; there && i < engine->batch; i++) {
         engine->sequences[i].slot = i;
         engine->sequences[i].table = malloc(engine->blocks_per_sequence * sizeof(uint32_t));
@@ -124,6 +134,9 @@ static int open_engine(struct nl_engine *engine, const char *folder, const struc
     if (!engine->model)
         return -1;
     engine->context = options->context ? options->context : engine->model->config.max_positions;
+    bool learned = engine->model->config.architecture->names->positions != NULL;
+    if (learned && engine->context > engine->model->config.max_positions)
+        engine->context = engine->model->config.max_positions;
     engine->blocks_per_sequence = (engine->context + NL_BLOCK - 1) / NL_BLOCK;
     if (check_memory(engine, options->context != 0, error) != 0)
         return -1;
@@ -148,8 +161,13 @@ void nl_engine_close(struct nl_engine *engine)
 {
     if (!engine)
         return;
-    for (uint32_t i = 0; engine->sequences && i < engine->batch; i++)
+    for (uint32_t i = 0; engine->sequences && i < engine->batch; i++) {
         free(engine->sequences[i].table);
+        nl_ids_free(&engine->sequences[i].ids);
+    }
+    for (uint32_t i = 0; i < NL_MAX_ROPES; i++)
+        free(engine->frequencies[i]);
+    free(engine->frequency_set);
     free(engine->sequences);
     free(engine->free_blocks);
     free(engine->ids);
@@ -213,7 +231,8 @@ void nl_engine_free_sequence(struct nl_engine *engine, struct nl_sequence *seque
         nl_backend_release_block(engine->backend, block);
         engine->free_blocks[engine->n_free++] = block;
     }
-    sequence->length = 0;
+    sequence->length = sequence->rope_length = 0;
+    sequence->ids.count = 0;
     sequence->in_use = false;
 }
 
@@ -226,6 +245,8 @@ void nl_sequence_cut(struct nl_sequence *sequence, uint32_t length)
 {
     if (length < sequence->length)
         sequence->length = length;
+    if (length < sequence->ids.count)
+        sequence->ids.count = length;
 }
 
 int nl_engine_check(const struct nl_engine *engine, const struct nl_sequence *sequence, const uint32_t *ids,
@@ -334,18 +355,95 @@ static int lay_out(struct nl_engine *engine, struct nl_feed *feeds, size_t n_fee
     return 0;
 }
 
-int nl_engine_step_observed(struct nl_engine *engine, struct nl_feed *feeds, size_t n_feeds,
-                            const struct nl_observer *observer, struct nl_error *error)
+/* The length that decides a feed's frequencies. */
+static uint32_t rope_length(const struct nl_feed *feed)
+{
+    uint32_t length = feed->sequence->length + feed->count;
+    return feed->whole > length ? feed->whole : length;
+}
+
+static void set_frequencies(struct nl_engine *engine, const struct nl_feed *feeds, size_t n_feeds,
+                            struct nl_step *step)
+{
+    const struct nl_config *config = &engine->model->config;
+    for (uint32_t rope = 0; rope < config->n_ropes; rope++) {
+        step->frequencies[rope] = engine->model->frequencies[rope];
+        if (!nl_rope_varies(&config->ropes[rope]))
+            continue;
+        uint32_t row = 0;
+        for (size_t f = 0; f < n_feeds; f++) {
+            nl_rope_frequencies(&config->ropes[rope], rope_length(&feeds[f]),
+                                engine->frequencies[rope] + f * (config->ropes[rope].dims / 2));
+            for (uint32_t i = 0; i < feeds[f].count; i++)
+                engine->frequency_set[row++] = (uint32_t)f;
+        }
+        step->frequencies[rope] = engine->frequencies[rope];
+        step->frequency_set[rope] = engine->frequency_set;
+    }
+}
+
+/* The border that any of the model's ropes has. */
+static uint32_t rope_border(const struct nl_engine *engine)
+{
+    uint32_t border = UINT32_MAX;
+    for (uint32_t i = 0; i < engine->model->config.n_ropes; i++) {
+        uint32_t own = nl_rope_border(&engine->model->config.ropes[i]);
+        border = own < border ? own : border;
+    }
+    return border;
+}
+
+static int run_step(struct nl_engine *engine, struct nl_feed *feeds, size_t n_feeds,
+                    const struct nl_observer *observer, struct nl_error *error)
 {
     struct nl_step step;
-    if (lay_out(engine, feeds, n_feeds, &step, error) != 0 ||
-        nl_backend_run(engine->backend, &step, observer, error) != 0)
+    if (lay_out(engine, feeds, n_feeds, &step, error) != 0)
+        return -1;
+    set_frequencies(engine, feeds, n_feeds, &step);
+    if (nl_backend_run(engine->backend, &step, observer, error) != 0)
         return -1;
     for (uint32_t i = 0; i < step.n_outputs; i++)
         if (engine->best[i] == NL_BEST_NAN)
             return report_nan(engine, &step, error);
-    for (size_t f = 0; f < n_feeds; f++)
+    for (size_t f = 0; f < n_feeds; f++) {
+        feeds[f].sequence->rope_length = rope_length(&feeds[f]);
         feeds[f].sequence->length += feeds[f].count;
+    }
+    return 0;
+}
+
+/* Computes what a sequence holds anew, with the frequencies of another length. */
+static int rebuild(struct nl_engine *engine, struct nl_sequence *sequence, uint32_t whole,
+                   struct nl_error *error)
+{
+    uint32_t length = sequence->length;
+    for (sequence->length = 0; sequence->length < length;) {
+        uint32_t rest = length - sequence->length;
+        struct nl_feed feed = {
+            .sequence = sequence, .ids = sequence->ids.data + sequence->length, .whole = whole};
+        feed.count = rest < engine->chunk ? rest : engine->chunk;
+        if (run_step(engine, &feed, 1, NULL, error) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+int nl_engine_step_observed(struct nl_engine *engine, struct nl_feed *feeds, size_t n_feeds,
+                            const struct nl_observer *observer, struct nl_error *error)
+{
+    uint32_t border = rope_border(engine);
+    for (size_t f = 0; border != UINT32_MAX && f < n_feeds; f++) {
+        struct nl_sequence *sequence = feeds[f].sequence;
+        uint32_t whole = rope_length(&feeds[f]);
+        bool crosses = sequence->length > 0 && (sequence->rope_length > border) != (whole > border);
+        if (crosses && rebuild(engine, sequence, whole, error) != 0)
+            return -1;
+    }
+    if (run_step(engine, feeds, n_feeds, observer, error) != 0)
+        return -1;
+    for (size_t f = 0; border != UINT32_MAX && f < n_feeds; f++)
+        if (nl_ids_add(&feeds[f].sequence->ids, feeds[f].ids, feeds[f].count, error) != 0)
+            return -1;
     return 0;
 }
 

@@ -50,6 +50,7 @@ struct nl_feed {
     struct nl_sequence *sequence;
     const uint32_t *ids;
     uint32_t count;
+    uint32_t whole;       /* length of the sequence with all ids that belong to this input; 0: with these */
     uint32_t n_outputs;   /* logits are wanted for the last so many of the ids; 0 to count */
     float *logits;        /* out: [n_outputs][vocab_size], until the next step; may be changed in place */
     const uint32_t *best; /* out: [n_outputs], the arg-max of each, lowest id first */

@@ -52,8 +52,9 @@ static int answer(struct nl_forward *forward, struct nl_sequence *sequence, cons
     uint32_t vocab_size = nl_engine_model(engine)->config.vocab_size;
     uint32_t step = all ? nl_engine_max_outputs(engine) : nl_engine_chunk(engine);
     step = step < nl_engine_chunk(engine) ? step : nl_engine_chunk(engine);
+    uint32_t whole = nl_sequence_length(sequence) + (uint32_t)count;
     for (size_t done = 0; done < count && !stopped(forward);) {
-        struct nl_feed feed = {.sequence = sequence, .ids = ids + done};
+        struct nl_feed feed = {.sequence = sequence, .ids = ids + done, .whole = whole};
         feed.count = (uint32_t)(count - done < step ? count - done : step);
         done += feed.count;
         feed.n_outputs = all ? feed.count : done == count;

@@ -246,6 +246,7 @@ static int step(struct nl_generate *generate, struct nl_error *error)
         feeds[count] = (struct nl_feed){.sequence = job->sequence,
                                         .ids = job->prompt.ids.data + fed,
                                         .count = take,
+                                        .whole = (uint32_t)job->prompt.ids.count,
                                         .n_outputs = take == rest};
         count++;
     }

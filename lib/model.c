@@ -1,117 +1,19 @@
 #include "model.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What is passed around while a model is built; the first fault ends it. */
+/* What is passed around while the plan is recorded. */
 struct builder {
     struct nl_model *model;
-    const char *folder;
-    struct nl_error *error;
-    bool failed;
-    bool *used; /* [checkpoint->count] */
+    const struct nl_config *config;
+    const struct nl_tensor_names *names;
+    struct nl_weights *weights;
     int layer;
+    bool pending; /* NL_BUF_BRANCH is still to be added to the stream */
 };
 
-static void shape_text(const uint64_t *shape, unsigned rank, char *text, size_t size)
-{
-    size_t length = (size_t)snprintf(text, size, "[");
-    for (unsigned i = 0; i < rank && length < size; i++)
-        length += (size_t)snprintf(text + length, size - length, "%s%llu", i ? ", " : "",
-                                   (unsigned long long)shape[i]);
-    if (length < size)
-        snprintf(text + length, size - length, "]");
-}
-
-static void full_name(const struct builder *b, const char *name, char *out, size_t size)
-{
-    if (b->layer >= 0)
-        snprintf(out, size, "model.layers.%d.%s", b->layer, name);
-    else
-        snprintf(out, size, "%s", name);
-}
-
-/* Marks a tensor used and checks its shape: [rows][cols], or [rows] where cols is 0. NULL after a fault. */
-static const struct nl_tensor *take(struct builder *b, const char *short_name, uint64_t rows, uint64_t cols)
-{
-    char name[200];
-    full_name(b, short_name, name, sizeof name);
-    if (b->failed)
-        return NULL;
-    const struct nl_tensor *tensor = nl_checkpoint_find(b->model->checkpoint, name);
-    if (!tensor) {
-        b->failed = true;
-        nl_fail(b->error, NL_DATA, "tensor is missing: %s: %s", name, b->folder);
-        return NULL;
-    }
-    for (size_t i = 0; i < b->model->checkpoint->count; i++)
-        if (b->model->checkpoint->tensors[i] == tensor)
-            b->used[i] = true;
-    uint64_t want[2] = {rows, cols};
-    unsigned rank = cols ? 2 : 1;
-    if (tensor->rank != rank || memcmp(tensor->shape, want, rank * sizeof *want) != 0) {
-        char wanted[100], found[200];
-        shape_text(want, rank, wanted, sizeof wanted);
-        shape_text(tensor->shape, tensor->rank, found, sizeof found);
-        b->failed = true;
-        nl_fail(b->error, NL_DATA, "tensor has shape %s, the config asks for %s: %s: %s", found, wanted, name,
-                tensor->file->path);
-        return NULL;
-    }
-    if (tensor->dtype != NL_F32 && tensor->dtype != NL_F16 && tensor->dtype != NL_BF16) {
-        b->failed = true;
-        nl_fail(b->error, NL_UNSUPPORTED,
-                "weight of an unsupported type (supported: F32, F16, BF16): %s: %s: %s",
-                nl_dtype_name(tensor->dtype), name, tensor->file->path);
-        return NULL;
-    }
-    b->model->weight_bytes += tensor->end - tensor->begin;
-    return tensor;
-}
-
-static struct nl_matrix matrix(struct builder *b, const char *name, uint32_t rows, uint32_t cols)
-{
-    const struct nl_tensor *tensor = take(b, name, rows, cols);
-    return tensor ? (struct nl_matrix){tensor->data, tensor->dtype, rows, cols} : (struct nl_matrix){0};
-}
-
-/* A new float32 vector that the model owns. */
-static float *new_vector(struct builder *b, size_t count)
-{
-    struct nl_model *model = b->model;
-    if (model->n_vectors == model->vectors_capacity) {
-        size_t capacity = model->vectors_capacity ? 2 * model->vectors_capacity : 64;
-        float **vectors = realloc(model->vectors, capacity * sizeof *vectors);
-        if (vectors) {
-            model->vectors = vectors;
-            model->vectors_capacity = capacity;
-        }
-    }
-    float *vector = model->n_vectors < model->vectors_capacity ? malloc(count * sizeof *vector) : NULL;
-    if (vector) {
-        model->vectors[model->n_vectors++] = vector;
-    } else if (!b->failed) {
-        b->failed = true;
-        nl_fail_memory(b->error, "weights");
-    }
-    return vector;
-}
-
-static const float *vector(struct builder *b, const char *name, uint32_t count)
-{
-    const struct nl_tensor *tensor = take(b, name, count, 0);
-    float *out = tensor ? new_vector(b, count) : NULL;
-    for (uint32_t i = 0; out && i < count; i++) {
-        uint16_t half;
-        memcpy(&half, tensor->data + 2 * (size_t)i, 2);
-        if (tensor->dtype == NL_F32)
-            memcpy(&out[i], tensor->data + 4 * (size_t)i, 4);
-        else
-            out[i] = tensor->dtype == NL_BF16 ? nl_float_of_bf16(half) : nl_float_of_f16(half);
-    }
-    return out;
-}
+enum { OPS_PER_LAYER = 14, OPS_OUTSIDE = 4 };
 
 /* Appends an operation of the present layer; the plan was made large enough. */
 static struct nl_op *add_op(struct builder *b, enum nl_op_kind kind, uint32_t in, uint32_t out)
@@ -121,86 +23,151 @@ static struct nl_op *add_op(struct builder *b, enum nl_op_kind kind, uint32_t in
     return op;
 }
 
-static void add_norm(struct builder *b, const char *name, uint32_t add)
+static struct nl_op *add_norm(struct builder *b, const char *name, uint32_t in, uint32_t out)
 {
-    struct nl_op *op = add_op(b, NL_OP_NORM, NL_BUF_STREAM, NL_BUF_NORMED);
-    op->norm.weight = vector(b, name, b->model->config.hidden_size);
-    op->norm.epsilon = b->model->config.norm_epsilon;
-    op->norm.add = add;
+    const struct nl_architecture *arch = b->config->architecture;
+    struct nl_op *op = add_op(b, NL_OP_NORM, in, out);
+    uint32_t width = b->config->hidden_size;
+    op->norm.weight = nl_weights_vector(b->weights, name, "weight", width, arch->norm_plus_one ? 1 : 0);
+    op->norm.bias = arch->centred_norm ? nl_weights_vector(b->weights, name, "bias", width, 0) : NULL;
+    op->norm.centred = arch->centred_norm;
+    op->norm.epsilon = b->config->norm_epsilon;
+    op->norm.add = NL_NO_BUFFER;
+    return op;
+}
+
+/* Before a branch: adds what is pending, norms the stream where the model does. Returns the branch's input.
+ */
+static uint32_t begin_branch(struct builder *b, const char *norm)
+{
+    bool pending = b->pending;
+    b->pending = false;
+    if (norm) {
+        struct nl_op *op = add_norm(b, norm, NL_BUF_STREAM, NL_BUF_NORMED);
+        op->norm.add = pending ? NL_BUF_BRANCH : NL_NO_BUFFER;
+        op->norm.add_scale = b->config->residual_scale;
+        return NL_BUF_NORMED;
+    }
+    if (pending)
+        add_op(b, NL_OP_RESIDUAL, NL_BUF_BRANCH, NL_BUF_STREAM)->residual.scale = b->config->residual_scale;
+    return NL_BUF_STREAM;
+}
+
+static void end_branch(struct builder *b, const char *norm)
+{
+    if (norm)
+        add_norm(b, norm, NL_BUF_BRANCH, NL_BUF_BRANCH);
+    b->pending = true;
 }
 
 /* NAME.weight [rows][cols] and, with bias, NAME.bias [rows]. */
 static void add_segment(struct builder *b, struct nl_op *op, const char *name, uint32_t rows, uint32_t cols,
                         bool bias)
 {
-    char full[100];
     struct nl_segment *segment = &op->linear.segment[op->linear.n_segments++];
     if (op->linear.n_segments > 1)
         segment->column = segment[-1].column + segment[-1].weight.rows;
-    snprintf(full, sizeof full, "%s.weight", name);
-    segment->weight = matrix(b, full, rows, cols);
-    snprintf(full, sizeof full, "%s.bias", name);
-    segment->bias = bias ? vector(b, full, rows) : NULL;
+    segment->weight = nl_weights_matrix(b->weights, name, rows, cols, b->config->architecture->transposed);
+    segment->bias = bias ? nl_weights_vector(b->weights, name, "bias", rows, 0) : NULL;
 }
 
 static struct nl_op *add_attention_op(struct builder *b, enum nl_op_kind kind, uint32_t out)
 {
-    const struct nl_config *c = &b->model->config;
+    const struct nl_config *c = b->config;
     struct nl_op *op = add_op(b, kind, NL_BUF_QKV, out);
     op->attention.n_heads = c->n_heads;
     op->attention.n_kv_heads = c->n_kv_heads;
     op->attention.head_dim = c->head_dim;
-    op->attention.window = UINT32_MAX;
+    op->attention.rope = c->layer_rope[b->layer] == NL_NO_LAYER_ROPE ? NL_NO_ROPE : c->layer_rope[b->layer];
+    op->attention.window = c->windows[b->layer];
+    op->attention.scale = c->attention_scale / (c->scale_by_layer ? (float)(b->layer + 1) : 1);
+    op->attention.cap = c->attention_cap;
     return op;
 }
 
-static void add_layer(struct builder *b)
+static void add_qk_norm(struct builder *b)
 {
-    const struct nl_config *c = &b->model->config;
-    uint32_t hidden = c->hidden_size, q = c->n_heads * c->head_dim, kv = c->n_kv_heads * c->head_dim;
-    add_norm(b, "input_layernorm.weight", b->layer == 0 ? NL_NO_BUFFER : NL_BUF_BRANCH);
-    struct nl_op *op = add_op(b, NL_OP_LINEAR, NL_BUF_NORMED, NL_BUF_QKV);
-    add_segment(b, op, "self_attn.q_proj", q, hidden, c->qkv_bias);
-    add_segment(b, op, "self_attn.k_proj", kv, hidden, c->qkv_bias);
-    add_segment(b, op, "self_attn.v_proj", kv, hidden, c->qkv_bias);
-    add_attention_op(b, NL_OP_ROPE, NL_BUF_QKV);
-    op = add_attention_op(b, NL_OP_ATTENTION, NL_BUF_HEADS);
-    op->attention.window = c->windows[b->layer];
-    op->attention.scale = (float)(1 / sqrt(c->head_dim));
-    op = add_op(b, NL_OP_LINEAR, NL_BUF_HEADS, NL_BUF_BRANCH);
-    add_segment(b, op, "self_attn.o_proj", hidden, q, c->o_bias);
-
-    add_norm(b, "post_attention_layernorm.weight", NL_BUF_BRANCH);
-    op = add_op(b, NL_OP_LINEAR, NL_BUF_NORMED, NL_BUF_GATES);
-    add_segment(b, op, "mlp.gate_proj", c->intermediate_size, hidden, c->mlp_bias);
-    add_segment(b, op, "mlp.up_proj", c->intermediate_size, hidden, c->mlp_bias);
-    add_op(b, NL_OP_GATE, NL_BUF_GATES, NL_BUF_MLP);
-    op = add_op(b, NL_OP_LINEAR, NL_BUF_MLP, NL_BUF_BRANCH);
-    add_segment(b, op, "mlp.down_proj", hidden, c->intermediate_size, c->mlp_bias);
+    const struct nl_config *c = b->config;
+    struct nl_op *op = add_op(b, NL_OP_QK_NORM, NL_BUF_QKV, NL_BUF_QKV);
+    op->qk_norm.epsilon = c->norm_epsilon;
+    for (int part = 0; part < 2; part++) {
+        uint32_t heads = part == 0 ? c->n_heads : c->n_kv_heads;
+        bool whole = c->architecture->norm_whole_qk;
+        uint32_t width = whole ? heads * c->head_dim : c->head_dim;
+        op->qk_norm.part[part].column = part == 0 ? 0 : c->n_heads * c->head_dim;
+        op->qk_norm.part[part].width = width;
+        op->qk_norm.part[part].count = whole ? 1 : heads;
+        op->qk_norm.part[part].weight =
+            nl_weights_vector(b->weights, part == 0 ? b->names->q_norm : b->names->k_norm, "weight", width,
+                              c->architecture->norm_plus_one ? 1 : 0);
+    }
 }
 
-enum { OPS_PER_LAYER = 9, OPS_OUTSIDE = 4 };
-
-static void build_plan(struct builder *b, uint32_t max_tokens, uint32_t max_outputs)
+static void add_attention(struct builder *b)
 {
-    const struct nl_config *c = &b->model->config;
+    const struct nl_config *c = b->config;
+    const struct nl_tensor_names *n = b->names;
+    uint32_t hidden = c->hidden_size, q = c->n_heads * c->head_dim, kv = c->n_kv_heads * c->head_dim;
+    struct nl_op *op = add_op(b, NL_OP_LINEAR, begin_branch(b, n->before_attention), NL_BUF_QKV);
+    if (n->qkv) {
+        add_segment(b, op, n->qkv, q + 2 * kv, hidden, c->qkv_bias);
+    } else {
+        add_segment(b, op, n->q, q, hidden, c->qkv_bias);
+        add_segment(b, op, n->k, kv, hidden, c->qkv_bias);
+        add_segment(b, op, n->v, kv, hidden, c->qkv_bias);
+    }
+    if (n->q_norm)
+        add_qk_norm(b);
+    add_attention_op(b, NL_OP_ROPE, NL_BUF_QKV);
+    add_attention_op(b, NL_OP_ATTENTION, NL_BUF_HEADS);
+    add_segment(b, add_op(b, NL_OP_LINEAR, NL_BUF_HEADS, NL_BUF_BRANCH), n->o, hidden, q, c->o_bias);
+    end_branch(b, n->after_attention);
+}
+
+static bool is_gated(const struct nl_tensor_names *names)
+{
+    return names->gate || names->gate_up;
+}
+
+static void add_mlp(struct builder *b)
+{
+    const struct nl_config *c = b->config;
+    const struct nl_tensor_names *n = b->names;
+    uint32_t hidden = c->hidden_size, inner = c->intermediate_size;
+    struct nl_op *op = add_op(b, NL_OP_LINEAR, begin_branch(b, n->before_mlp), NL_BUF_GATES);
+    if (n->gate_up)
+        add_segment(b, op, n->gate_up, 2 * inner, hidden, c->mlp_bias);
+    if (n->gate)
+        add_segment(b, op, n->gate, inner, hidden, c->mlp_bias);
+    if (n->up)
+        add_segment(b, op, n->up, inner, hidden, c->mlp_bias);
+    op = add_op(b, NL_OP_GATE, NL_BUF_GATES, NL_BUF_MLP);
+    op->gate.activation = c->activation;
+    op->gate.gated = is_gated(n);
+    add_segment(b, add_op(b, NL_OP_LINEAR, NL_BUF_MLP, NL_BUF_BRANCH), n->down, hidden, inner, c->mlp_bias);
+    end_branch(b, n->after_mlp);
+}
+
+static int set_up_plan(struct builder *b, uint32_t max_tokens, uint32_t max_outputs)
+{
+    const struct nl_config *c = b->config;
     struct nl_plan *plan = &b->model->plan;
     plan->ops = calloc(OPS_PER_LAYER * (size_t)c->n_layers + OPS_OUTSIDE, sizeof *plan->ops);
-    uint32_t dims = (uint32_t)(c->head_dim * c->rope.partial);
-    float *inv_freq = new_vector(b, dims);
-    if (!plan->ops || !inv_freq) {
-        b->failed = true;
-        nl_fail_memory(b->error, "plan");
-        return;
+    if (!plan->ops)
+        return nl_fail_memory(b->weights->error, "plan");
+    plan->n_ropes = c->n_ropes;
+    for (uint32_t i = 0; i < c->n_ropes; i++) {
+        plan->ropes[i] = (struct nl_rope){.dims = c->ropes[i].dims, .scale = c->ropes[i].attention_factor};
+        b->model->frequencies[i] = nl_weights_alloc(b->weights, c->ropes[i].dims * sizeof(float));
+        if (!b->model->frequencies[i])
+            return -1;
+        nl_rope_frequencies(&c->ropes[i], 0, b->model->frequencies[i]);
     }
-    nl_rope_frequencies(&c->rope, dims, inv_freq);
-    plan->n_ropes = 1;
-    plan->ropes[0] = (struct nl_rope){.dims = dims, .inv_freq = inv_freq, .scale = 1};
     plan->n_buffers = NL_BUFFERS;
     plan->width[NL_BUF_STREAM] = plan->width[NL_BUF_NORMED] = plan->width[NL_BUF_BRANCH] = c->hidden_size;
     plan->width[NL_BUF_QKV] = (c->n_heads + 2 * c->n_kv_heads) * c->head_dim;
     plan->width[NL_BUF_HEADS] = c->n_heads * c->head_dim;
-    plan->width[NL_BUF_GATES] = 2 * c->intermediate_size;
+    plan->width[NL_BUF_GATES] = (is_gated(b->names) ? 2 : 1) * c->intermediate_size;
     plan->width[NL_BUF_MLP] = c->intermediate_size;
     plan->n_layers = c->n_layers;
     plan->n_kv_heads = c->n_kv_heads;
@@ -208,36 +175,67 @@ static void build_plan(struct builder *b, uint32_t max_tokens, uint32_t max_outp
     plan->vocab_size = c->vocab_size;
     plan->max_tokens = max_tokens;
     plan->max_outputs = max_outputs;
+    return 0;
+}
 
-    b->layer = -1;
-    struct nl_matrix embedding = matrix(b, "model.embed_tokens.weight", c->vocab_size, c->hidden_size);
-    add_op(b, NL_OP_EMBED, NL_NO_BUFFER, NL_BUF_STREAM)->embed.table = embedding;
-    for (b->layer = 0; b->layer < (int)c->n_layers && !b->failed; b->layer++)
-        add_layer(b);
-    b->layer = -1;
-    add_norm(b, "model.norm.weight", NL_BUF_BRANCH);
-    plan->ops[plan->n_ops - 1].norm.at_outputs = true;
-    bool own_head = !c->tied || nl_checkpoint_find(b->model->checkpoint, "lm_head.weight");
-    add_op(b, NL_OP_LOGITS, NL_BUF_NORMED, NL_NO_BUFFER)->logits.weight =
-        own_head ? matrix(b, "lm_head.weight", c->vocab_size, c->hidden_size) : embedding;
+static void set_layer(struct builder *b, int layer)
+{
+    b->layer = layer;
+    b->weights->layer[0] = '\0';
+    if (layer >= 0)
+        snprintf(b->weights->layer, sizeof b->weights->layer, b->names->layer, layer);
+}
+
+static void record_plan(struct builder *b)
+{
+    const struct nl_config *c = b->config;
+    struct nl_weights *w = b->weights;
+    set_layer(b, -1);
+    if (!nl_weights_has(w, b->names->embedding)) {
+        w->without_prefix = true;
+        w->without_prefix = nl_weights_has(w, b->names->embedding);
+    }
+    struct nl_matrix embedding =
+        nl_weights_matrix(w, b->names->embedding, c->vocab_size, c->hidden_size, false);
+    struct nl_op *op = add_op(b, NL_OP_EMBED, NL_NO_BUFFER, NL_BUF_STREAM);
+    op->embed.table = embedding;
+    op->embed.scale = c->embedding_scale;
+    if (b->names->positions)
+        op->embed.positions =
+            nl_weights_matrix(w, b->names->positions, c->max_positions, c->hidden_size, false);
+    for (int layer = 0; layer < (int)c->n_layers && !w->failed; layer++) {
+        set_layer(b, layer);
+        add_attention(b);
+        add_mlp(b);
+    }
+    set_layer(b, -1);
+    begin_branch(b, b->names->final_norm);
+    b->model->plan.ops[b->model->plan.n_ops - 1].norm.at_outputs = true;
+    bool own_head = !c->tied || nl_weights_has(w, b->names->head);
+    op = add_op(b, NL_OP_LOGITS, NL_BUF_NORMED, NL_NO_BUFFER);
+    op->logits.weight =
+        own_head ? nl_weights_matrix(w, b->names->head, c->vocab_size, c->hidden_size, false) : embedding;
+    op->logits.divisor = c->logits_divisor;
+    op->logits.cap = c->logits_cap;
     add_op(b, NL_OP_ARGMAX, NL_NO_BUFFER, NL_NO_BUFFER);
 }
 
-/* Older checkpoints carry the rotary frequencies, which the config decides. */
-static bool ignored(const char *name)
+static int build(struct nl_model *model, const char *folder, uint32_t max_tokens, uint32_t max_outputs,
+                 struct nl_error *error)
 {
-    size_t length = strlen(name);
-    const char *suffix = "rotary_emb.inv_freq";
-    return length >= strlen(suffix) && strcmp(name + length - strlen(suffix), suffix) == 0;
-}
-
-static void list_unused(struct builder *b)
-{
-    struct nl_model *model = b->model;
-    model->unused = calloc(model->checkpoint->count + 1, sizeof *model->unused);
-    for (size_t i = 0; model->unused && i < model->checkpoint->count; i++)
-        if (!b->used[i] && !ignored(model->checkpoint->tensors[i]->name))
-            model->unused[model->n_unused++] = model->checkpoint->tensors[i]->name;
+    if (nl_config_load(folder, &model->config, error) != 0 ||
+        nl_weights_open(&model->weights, folder, error) != 0)
+        return -1;
+    struct builder b = {.model = model, .config = &model->config, .weights = &model->weights};
+    b.names = model->config.architecture->names;
+    if (set_up_plan(&b, max_tokens, max_outputs) != 0)
+        return -1;
+    record_plan(&b);
+    if (model->weights.failed)
+        return -1;
+    model->weights.error = NULL;
+    model->unused = nl_weights_unused(&model->weights, &model->n_unused);
+    return 0;
 }
 
 struct nl_model *nl_model_open(const char *folder, uint32_t max_tokens, uint32_t max_outputs,
@@ -248,38 +246,19 @@ struct nl_model *nl_model_open(const char *folder, uint32_t max_tokens, uint32_t
         nl_fail_memory(error, "model");
         return NULL;
     }
-    struct builder b = {.model = model, .folder = folder, .error = error};
-    b.failed = nl_config_load(folder, &model->config, error) != 0;
-    if (!b.failed)
-        model->checkpoint = nl_checkpoint_open(folder, error);
-    if (model->checkpoint) {
-        b.used = calloc(model->checkpoint->count + 1, sizeof *b.used);
-        if (b.used)
-            build_plan(&b, max_tokens, max_outputs);
-        else
-            nl_fail_memory(error, "plan");
-        b.failed = b.failed || !b.used;
-    }
-    if (!model->checkpoint || b.failed) {
-        nl_model_close(model);
-        model = NULL;
-    } else {
-        list_unused(&b);
-    }
-    free(b.used);
-    return model;
+    if (build(model, folder, max_tokens, max_outputs, error) == 0)
+        return model;
+    nl_model_close(model);
+    return NULL;
 }
 
 void nl_model_close(struct nl_model *model)
 {
     if (!model)
         return;
-    for (size_t i = 0; i < model->n_vectors; i++)
-        free(model->vectors[i]);
-    free(model->vectors);
     free(model->plan.ops);
     free(model->unused);
-    nl_checkpoint_close(model->checkpoint);
+    nl_weights_close(&model->weights);
     nl_config_free(&model->config);
     free(model);
 }

@@ -5,12 +5,11 @@
 #include <math.h>
 
 static const char *const models[] = {
-    "llama",
-    "llama-bf16-llama3rope-tied-sharded",
-    "llama-f16-linear-bias",
-    "llama-long",
-    "mistral-window",
-    "mistral-window-long",
+    "gemma2",     "gemma3",         "gpt2",
+    "llama",      "llama-dynamic",  "llama-bf16-llama3rope-tied-sharded",
+    "llama-long", "mistral-window", "llama-f16-linear-bias",
+    "qwen2-yarn", "phi3-longrope",  "mistral-window-long",
+    "qwen3",
 };
 static const char *const isas[] = {"reference", "portable", "avx2", "avx512"};
 enum { N_MODELS = sizeof models / sizeof *models, N_ISAS = sizeof isas / sizeof *isas };
@@ -34,7 +33,7 @@ static const struct nl_tensor *golden_tensor(const struct golden *golden, const 
     return tensor;
 }
 
-/* Compares the residual stream as each layer's first norm leaves it. */
+/* Compares the residual stream as each layer begins: what its first operation has added to it. */
 struct states {
     const struct golden *golden;
     uint32_t hidden;
@@ -45,9 +44,9 @@ struct states {
 static void compare_states(void *context, const struct nl_op *op, float *const *buffers)
 {
     struct states *states = context;
-    bool first_norm = op->kind == NL_OP_NORM && op[1].kind == NL_OP_LINEAR && op[1].linear.n_segments == 3;
+    bool begins_layer = op->layer >= 0 && op[-1].layer < op->layer;
     bool last_norm = op->kind == NL_OP_NORM && op->norm.at_outputs;
-    if (!first_norm && !last_norm)
+    if (!begins_layer && !last_norm)
         return;
     char name[50];
     snprintf(name, sizeof name, "hidden_states.%d", states->compared++);

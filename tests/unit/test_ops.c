@@ -277,6 +277,7 @@ static void check_norm(uint32_t width, uint32_t tokens, bool add, bool at_output
     op.norm.weight = weight;
     op.norm.epsilon = 0.01f;
     op.norm.add = add ? 2 : NL_NO_BUFFER;
+    op.norm.add_scale = 0.5f;
     op.norm.at_outputs = at_outputs;
     const float *initial[3] = {x, NULL, y};
     struct snapshot want, got;
@@ -341,7 +342,8 @@ static void check_attention(uint32_t heads, uint32_t kv, uint32_t dim, uint32_t 
     b.plan.n_kv_heads = kv;
     b.plan.head_dim = dim;
     b.plan.n_ropes = 1;
-    b.plan.ropes[0] = (struct nl_rope){.dims = dim / 2 * 2, .inv_freq = b.inv_freq, .scale = 1};
+    b.plan.ropes[0] = (struct nl_rope){.dims = dim / 2 * 2, .scale = 1};
+    b.step.frequencies[0] = b.inv_freq;
     for (uint32_t i = 0; i < dim / 2; i++)
         b.inv_freq[i] = powf(100, -(float)i / (float)dim);
     struct nl_op ops[2] = {{.kind = NL_OP_ROPE, .in = 0, .out = 0, .layer = 1},
@@ -426,6 +428,7 @@ static void embed_rows(void **state)
             b.ids[i] = i * 16;
         struct nl_op op = {.kind = NL_OP_EMBED, .in = NL_NO_BUFFER, .out = 0};
         op.embed.table = random_matrix(dtypes[d], 97, 33, &memory);
+        op.embed.scale = 1.5f;
         struct snapshot want, got;
         run(&nl_cpu_reference, 1, &b, NULL, &op, 1, &want);
         FOR_SETS (set, threads) {
@@ -451,6 +454,7 @@ static void logits_and_best(void **state)
     b.plan.vocab_size = VOCAB;
     struct nl_op ops[2] = {{.kind = NL_OP_LOGITS, .in = 0, .out = NL_NO_BUFFER},
                            {.kind = NL_OP_ARGMAX, .in = NL_NO_BUFFER, .out = NL_NO_BUFFER}};
+    ops[0].logits.divisor = 1;
     ops[0].logits.weight = random_matrix(NL_BF16, VOCAB, WIDTH, &memory);
     uint8_t *w = (uint8_t *)memory + 1;
     memcpy(w + 1000 * WIDTH * 2, w + 40 * WIDTH * 2, WIDTH * 2); /* two equal rows */
