@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +23,8 @@ void cli_start(const char *program)
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0) {
             bool fatal = fd < 2;
-            if (open("/dev/null", fd ? O_WRONLY : O_RDONLY) != fd ||
-                fatal) { /* nothing else may get its number */
+            /* Nothing else may get its number. */
+            if (open("/dev/null", fd ? O_WRONLY : O_RDONLY) != fd || fatal) {
                 cli_message("standard %s is closed", fd ? "output" : "input");
                 _exit(NL_IO);
             }
@@ -111,20 +110,52 @@ int64_t cli_integer(const char *option, const char *value, int64_t low, int64_t 
     return number;
 }
 
-double cli_number(const char *option, const char *value, double low, double high)
+bool cli_either(const char *option, const char *value, const char *yes, const char *no)
 {
-    char *end;
-    errno = 0;
-    double number = strtod(value, &end);
-    if (end == value || *end || isnan(number) || number < low || number > high)
-        cli_usage("%s takes a number from %g to %g, not '%s'", option, low, high, value);
-    return number;
+    if (strcmp(value, yes) != 0 && strcmp(value, no) != 0)
+        cli_usage("%s is %s or %s, not '%s'", option, yes, no, value);
+    return strcmp(value, yes) == 0;
 }
 
 void cli_no_operands(int argc, char **argv)
 {
     if (optind < argc && !(optind == argc - 1 && strcmp(argv[optind], "-") == 0))
         cli_usage("the stream comes on standard input: no operand is taken: %s", argv[optind]);
+}
+
+void cli_file_open(struct cli_file *file, const char *path)
+{
+    struct nl_error error;
+    *file = (struct cli_file){
+        .fd = STDOUT_FILENO, .name = path ? path : "standard output", .to_file = path != NULL};
+    if (!path)
+        return;
+    if (nl_outfile_open(&file->file, path, &error) != 0)
+        cli_die(&error);
+    file->fd = file->file.fd;
+}
+
+int cli_file_close(struct cli_file *file, bool whole, int status)
+{
+    struct nl_error error;
+    if (!file->to_file)
+        return status;
+    if (!whole) {
+        nl_outfile_abort(&file->file);
+        return status;
+    }
+    if (nl_outfile_commit(&file->file, &error) == 0)
+        return status;
+    cli_error(&error);
+    return NL_IO;
+}
+
+int cli_outcome(int result, enum nl_status status, const struct nl_error *error)
+{
+    if (result == 0)
+        return (int)status;
+    cli_error(error);
+    return (int)error->code;
 }
 
 double cli_seconds(void)

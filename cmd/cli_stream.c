@@ -2,36 +2,25 @@
 
 #include <unistd.h>
 
-#include "cli.h"
-
-void cli_output_open(struct cli_output *output, const char *path, enum nl_form form)
+void cli_output_open(struct cli_output *output, const struct cli_common *common)
 {
     struct nl_error error;
-    *output = (struct cli_output){.fd = STDOUT_FILENO, .to_file = path != NULL};
-    if (path && nl_outfile_open(&output->file, path, &error) != 0)
-        cli_die(&error);
-    if (path)
-        output->fd = output->file.fd;
-    output->writer = nl_writer_open(output->fd, form, path ? path : "standard output", &error);
-    if (!output->writer) {
-        if (path)
-            nl_outfile_abort(&output->file);
-        cli_die(&error);
-    }
+    cli_file_open(&output->file, common->output);
+    output->writer = nl_writer_open(output->file.fd, common->form, output->file.name, &error);
+    if (output->writer)
+        return;
+    cli_file_close(&output->file, false, NL_OK);
+    cli_die(&error);
 }
 
 int cli_output_close(struct cli_output *output, bool whole, int status)
 {
     struct nl_error error = {0};
     bool failed = nl_writer_close(output->writer, whole ? &error : NULL) != 0;
-    if (output->to_file && (failed || !whole))
-        nl_outfile_abort(&output->file);
-    else if (output->to_file)
-        failed = nl_outfile_commit(&output->file, &error) != 0;
-    if (!failed)
-        return status;
-    cli_error(&error);
-    return NL_IO;
+    if (failed)
+        cli_error(&error);
+    status = cli_file_close(&output->file, whole && !failed, status);
+    return failed ? NL_IO : status;
 }
 
 struct nl_reader *cli_reader_open(int fd, const char *name,

@@ -1,24 +1,21 @@
 /*
- * cli_stream.h: the streams of a program: standard input, and standard output or a file that appears when it
- * is complete.
+ * cli_stream.h: the streams of a program: standard input, and its output.
  */
 #ifndef NL_CLI_STREAM_H
 #define NL_CLI_STREAM_H
 
+#include "cli.h"
+#include "cli_options.h"
 #include "engine_options.h"
-#include "file.h"
 #include "intake.h"
-#include "stream.h"
 
 struct cli_output {
     struct nl_writer *writer;
-    int fd;
-    bool to_file;
-    struct nl_outfile file;
+    struct cli_file file;
 };
 
-/* `path`: of -o, or NULL. Dies where it cannot be opened. */
-void cli_output_open(struct cli_output *, const char *path, enum nl_form form);
+/* Where and in which form -o, --text and --json say. Dies where it cannot be opened. */
+void cli_output_open(struct cli_output *, const struct cli_common *);
 /* Flushes, closes, and keeps the file when `whole`. A failure is printed; returns `status`, or NL_IO instead.
  */
 int cli_output_close(struct cli_output *, bool whole, int status);

@@ -1,10 +1,7 @@
 /* nl-detok: token ids in, text out. See nl-detok(1). */
-#include <getopt.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include "cli.h"
 #include "cli_stream.h"
 #include "detok.h"
 
@@ -12,25 +9,21 @@ static const char help[] =
     "usage: nl-detok [OPTION]... < IDS > TEXT\n"
     "Turn a stream of token ids into text, as the ids come.\n"
     "\n"
-    "  -m, --model MODEL    whose tokenizer, instead of the one that the stream names\n"
-    "      --any-tokenizer  take ids of another tokenizer than the model's\n"
-    "      --special=skip   leave special tokens out (the default)\n"
-    "      --special=show   write them\n"
-    "      --raw            the exact bytes: no newline after a sequence, special tokens shown\n"
-    "  -0, --null           a NUL after each sequence instead of a newline\n"
-    "  -o, --output FILE    write to FILE, which appears when it is complete\n"
-    "  -q, --quiet\n"
-    "  -v, --verbose        say at the end how much there was\n"
-    "  -h, --help\n"
-    "      --version\n";
+    "  -m, --model MODEL             whose tokenizer, instead of the one that the stream names\n"
+    "      --any-tokenizer           take ids of another tokenizer than the model's\n"
+    "      --special=skip            leave special tokens out (the default)\n"
+    "      --special=show            write them\n"
+    "      --raw                     the exact bytes: no newline after a sequence, special tokens shown\n"
+    "  -0, --null                    a NUL after each sequence instead of a newline\n" CLI_HELP;
 
 struct options {
-    const char *model, *output;
-    bool any_tokenizer, raw, null, verbose;
+    struct cli_common common;
+    const char *model;
+    bool any_tokenizer, raw, null;
     int show; /* -1: not said */
 };
 
-enum { OPTION_ANY = 0x100, OPTION_SPECIAL, OPTION_RAW, OPTION_VERSION };
+enum { OPTION_ANY = 0x100, OPTION_SPECIAL, OPTION_RAW };
 
 static const struct option table[] = {
     {"model", required_argument, NULL, 'm'},
@@ -38,11 +31,7 @@ static const struct option table[] = {
     {"special", required_argument, NULL, OPTION_SPECIAL},
     {"raw", no_argument, NULL, OPTION_RAW},
     {"null", no_argument, NULL, '0'},
-    {"output", required_argument, NULL, 'o'},
-    {"quiet", no_argument, NULL, 'q'},
-    {"verbose", no_argument, NULL, 'v'},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, OPTION_VERSION},
+    CLI_OPTIONS,
     {0},
 };
 
@@ -56,9 +45,7 @@ static void take_option(struct options *options, int c)
         options->any_tokenizer = true;
         break;
     case OPTION_SPECIAL:
-        options->show = strcmp(optarg, "show") == 0;
-        if (!options->show && strcmp(optarg, "skip") != 0)
-            cli_usage("--special is skip or show, not '%s'", optarg);
+        options->show = cli_either("--special", optarg, "show", "skip");
         break;
     case OPTION_RAW:
         options->raw = true;
@@ -66,20 +53,6 @@ static void take_option(struct options *options, int c)
     case '0':
         options->null = true;
         break;
-    case 'o':
-        options->output = optarg;
-        break;
-    case 'q':
-        break;
-    case 'v':
-        options->verbose = true;
-        break;
-    case 'h':
-        cli_help(help);
-    case OPTION_VERSION:
-        cli_version();
-    default:
-        cli_usage("wrong options"); /* getopt_long has said which */
     }
 }
 
@@ -87,8 +60,9 @@ static void parse_options(struct options *options, int argc, char **argv)
 {
     int c;
     options->show = -1;
-    while ((c = getopt_long(argc, argv, "m:0o:qvh", table, NULL)) != -1)
-        take_option(options, c);
+    while ((c = getopt_long(argc, argv, CLI_SHORT_OPTIONS "m:0", table, NULL)) != -1)
+        if (!cli_common_option(&options->common, c, argv, help))
+            take_option(options, c);
     cli_no_operands(argc, argv);
     if (options->raw && options->null)
         cli_usage("-0 and --raw do not go together: the one adds a byte, the other none");
@@ -112,49 +86,30 @@ static int on_wait(void *context, struct nl_error *error)
     return 0;
 }
 
-/* A file appears only when all of its text is there. */
-static int close_output(struct nl_outfile *file, bool whole, int status)
-{
-    struct nl_error error;
-    if (!whole)
-        nl_outfile_abort(file);
-    else if (nl_outfile_commit(file, &error) != 0) {
-        cli_error(&error);
-        return (int)error.code;
-    }
-    return status;
-}
-
 int main(int argc, char **argv)
 {
     cli_start("nl-detok");
     struct options options = {0};
     struct nl_error error = {0};
-    struct nl_outfile file;
+    struct cli_file file;
     parse_options(&options, argc, argv);
+    cli_file_open(&file, options.common.output);
     struct nl_detok detok = {
         .model = options.model,
         .any_tokenizer = options.any_tokenizer,
         .show_special = options.show,
         .terminate = !options.raw,
         .terminator = options.null ? '\0' : '\n',
-        .out = STDOUT_FILENO,
-        .out_name = options.output ? options.output : "standard output",
+        .out = file.fd,
+        .out_name = file.name,
         .report = cli_error,
     };
-    if (options.output && nl_outfile_open(&file, options.output, &error) != 0)
-        cli_die(&error);
-    if (options.output)
-        detok.out = file.fd;
     double start = cli_seconds();
     detok.reader = cli_reader_open(STDIN_FILENO, "standard input", on_wait, &detok);
-    bool whole = nl_detok_run(&detok, &error) == 0;
-    int status = (int)(whole ? detok.status : error.code);
-    if (!whole && !cli_signal)
-        cli_error(&error);
-    if (options.output)
-        status = close_output(&file, whole && !cli_signal, status);
-    if (options.verbose)
+    int result = nl_detok_run(&detok, &error);
+    int status = cli_outcome(result, detok.status, &error);
+    status = cli_file_close(&file, result == 0 && !cli_signal, status);
+    if (options.common.verbose)
         cli_message("%llu sequences, %llu ids, %llu bytes in %.2f s", (unsigned long long)detok.n_sequences,
                     (unsigned long long)detok.n_ids, (unsigned long long)detok.n_bytes,
                     cli_seconds() - start);

@@ -1,51 +1,35 @@
 /* nl-forward: ids in, logits out. See nl-forward(1). */
-#include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include "cli.h"
 #include "cli_stream.h"
-#include "engine_options.h"
 #include "forward.h"
 
 static const char help[] =
     "usage: nl-forward [OPTION]... < IDS > LOGITS\n"
     "Run a language model over sequences of token ids and write the logits of the next one.\n"
     "\n" NL_MODEL_HELP "      --all                     logits for every position, not only the last\n"
-    "      --feedback FIFO           read the ids that a sampler chose, and go on\n"
-    "      --text, --json            write the text or the JSON twin of the stream\n"
-    "      --top N                   in text: the N largest logits, largest first\n"
-    "  -o, --output FILE             write to FILE, which appears when it is complete\n"
-    "  -q, --quiet\n"
-    "  -v, --verbose                 a summary at the end\n"
-    "  -h, --help\n"
-    "      --version\n";
+    "      --feedback FIFO           read the ids that a sampler chose, and go on\n" CLI_FORM_HELP
+    "      --top N                   in text: the N largest logits, largest first\n" CLI_HELP;
 
 struct options {
+    struct cli_common common;
     struct nl_model_options model;
-    enum nl_form form;
     size_t top;
-    const char *output, *feedback;
-    bool all, verbose;
+    const char *feedback;
+    bool all;
 };
 
-enum { OPTION_ALL = 0x100, OPTION_FEEDBACK, OPTION_TEXT, OPTION_JSON, OPTION_TOP, OPTION_VERSION };
+enum { OPTION_ALL = 0x100, OPTION_FEEDBACK, OPTION_TOP };
 enum { ALL_ROWS = 64 }; /* rows of logits that a step of --all makes */
 
 static const struct option table[] = {
     NL_MODEL_LONG_OPTIONS,
     {"all", no_argument, NULL, OPTION_ALL},
     {"feedback", required_argument, NULL, OPTION_FEEDBACK},
-    {"text", no_argument, NULL, OPTION_TEXT},
-    {"json", no_argument, NULL, OPTION_JSON},
     {"top", required_argument, NULL, OPTION_TOP},
-    {"output", required_argument, NULL, 'o'},
-    {"quiet", no_argument, NULL, 'q'},
-    {"verbose", no_argument, NULL, 'v'},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, OPTION_VERSION},
+    CLI_FORM_OPTIONS,
+    CLI_OPTIONS,
     {0},
 };
 
@@ -59,29 +43,9 @@ static void take_option(struct options *options, int c)
     case OPTION_FEEDBACK:
         options->feedback = optarg;
         break;
-    case OPTION_TEXT:
-        options->form = NL_TEXT;
-        break;
-    case OPTION_JSON:
-        options->form = NL_JSON_LINES;
-        break;
     case OPTION_TOP:
         options->top = (size_t)cli_integer("--top", optarg, 1, UINT32_MAX);
         break;
-    case 'o':
-        options->output = optarg;
-        break;
-    case 'q':
-        break;
-    case 'v':
-        options->verbose = true;
-        break;
-    case 'h':
-        cli_help(help);
-    case OPTION_VERSION:
-        cli_version();
-    default:
-        cli_usage("wrong options"); /* getopt_long has said which */
     }
 }
 
@@ -89,17 +53,14 @@ static void parse_options(struct options *options, int argc, char **argv)
 {
     struct nl_error error;
     int c;
-    while ((c = getopt_long(argc, argv, "o:qvh" NL_MODEL_SHORT_OPTIONS, table, NULL)) != -1) {
-        int taken = nl_model_option(&options->model, c, optarg, &error);
-        if (taken < 0)
-            cli_usage("%s", error.message);
-        if (taken == 0)
+    while ((c = getopt_long(argc, argv, CLI_SHORT_OPTIONS NL_MODEL_SHORT_OPTIONS, table, NULL)) != -1)
+        if (!cli_common_option(&options->common, c, argv, help) &&
+            !cli_taken(nl_model_option(&options->model, c, optarg, &error), &error))
             take_option(options, c);
-    }
     cli_no_operands(argc, argv);
     if (options->all && options->feedback)
         cli_usage("--all does not go with --feedback");
-    if (options->top && options->form != NL_TEXT)
+    if (options->top && options->common.form != NL_TEXT)
         cli_usage("--top goes with --text only");
 }
 
@@ -130,24 +91,21 @@ int main(int argc, char **argv)
             cli_reader_open(forward.feedback_fd, options.feedback, nl_forward_wait_feedback, &forward);
         nl_reader_allow_fragment(forward.feedback);
     }
-    cli_output_open(&output, options.output, options.form);
+    cli_output_open(&output, &options.common);
     nl_writer_show_logits(output.writer);
     nl_writer_set_top(output.writer, options.top);
     forward.writer = output.writer;
-    forward.output_fd = output.fd;
+    forward.output_fd = output.file.fd;
     cli_intake_open(&forward.intake, &options.model, nl_forward_wait_input, &forward);
     double start = cli_seconds();
-    bool whole = nl_forward_run(&forward, &error) == 0;
-    if (!whole) {
-        cli_error(&error);
-        forward.status = error.code;
-    }
+    int result = nl_forward_run(&forward, &error);
+    int status = cli_outcome(result, forward.status, &error);
     double seconds = cli_seconds() - start;
-    if (options.verbose && forward.intake.engine)
+    if (options.common.verbose && forward.intake.engine)
         cli_message("%llu ids in %.2f s, %.1f a second: %s, %u threads", (unsigned long long)forward.n_ids,
                     seconds, (double)forward.n_ids / seconds, nl_engine_backend(forward.intake.engine),
                     nl_engine_threads(forward.intake.engine));
-    int status = cli_output_close(&output, whole && !cli_signal, (int)forward.status);
+    status = cli_output_close(&output, result == 0 && !cli_signal, status);
     nl_reader_close(forward.feedback);
     nl_reader_close(forward.intake.reader);
     nl_intake_close(&forward.intake);

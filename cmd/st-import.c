@@ -1,39 +1,38 @@
 /* st-import: a GGUF file turned into a Hugging Face model folder. See st-import(1). */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
+#include "cli_options.h"
 #include "import.h"
 #include "modelpath.h"
 #include "newfolder.h"
 
 static const char help[] =
-    "usage: st-import [-fqv] [--default] [--dtype TYPE] [-o FOLDER] FILE.gguf\n"
-    "Turns a GGUF file of the llama architecture into a Hugging Face model folder and prints the folder's "
-    "name.\n"
+    "usage: st-import [OPTION]... FILE.gguf\n"
+    "Turn a GGUF file of the llama architecture into a Hugging Face model folder, and print its name.\n"
     "\n"
-    "  -o, --output FOLDER  the new folder (${XDG_DATA_HOME:-~/.local/share}/nanollm/NAME)\n"
-    "      --dtype TYPE     the weights' type: bf16 (default), f16, f32\n"
-    "      --default        make it the default model\n"
-    "  -f, --force          replace a model folder that is there\n"
-    "  -q, --quiet          no progress on the terminal\n"
-    "  -v, --verbose        a summary line at the end\n"
-    "  -h, --help           this text\n"
-    "      --version        the version\n";
+    "  -o, --output FOLDER           the new folder (${XDG_DATA_HOME:-~/.local/share}/nanollm/NAME)\n"
+    "      --dtype TYPE              the weights' type: bf16 (default), f16, f32\n"
+    "      --default                 make it the default model\n"
+    "  -f, --force                   replace a model folder that is there\n"
+    "  -q, --quiet                   no progress on the terminal\n"
+    "  -v, --verbose                 a summary at the end\n"
+    "  -h, --help                    this text\n"
+    "      --version                 the version\n";
 
 struct options {
-    const char *input, *output; /* output: NULL for the default place */
+    struct cli_common common; /* output: the folder; NULL for the default place */
+    const char *input;
     enum nl_dtype dtype;
-    bool set_default, force, quiet, verbose;
+    bool set_default, force;
 };
 
 struct progress {
     bool shown;
-    struct timespec start, last;
+    double start, last; /* seconds */
     uint64_t done;
 };
 
@@ -52,58 +51,29 @@ static enum nl_dtype dtype_of(const char *value)
 
 static struct options parse(int argc, char **argv)
 {
-    enum { DTYPE = 256, DEFAULT, VERSION };
-    static const struct option names[] = {
-        {"output", required_argument, NULL, 'o'},
-        {"dtype", required_argument, NULL, DTYPE},
-        {"default", no_argument, NULL, DEFAULT},
+    enum { OPTION_DTYPE = 0x100, OPTION_DEFAULT };
+    static const struct option table[] = {
+        {"dtype", required_argument, NULL, OPTION_DTYPE},
+        {"default", no_argument, NULL, OPTION_DEFAULT},
         {"force", no_argument, NULL, 'f'},
-        {"quiet", no_argument, NULL, 'q'},
-        {"verbose", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, VERSION},
+        CLI_OPTIONS,
         {0},
     };
-    struct options o = {.dtype = NL_BF16};
+    struct options options = {.dtype = NL_BF16};
     int c;
-    while ((c = getopt_long(argc, argv, "o:fqvh", names, NULL)) != -1)
-        switch (c) {
-        case 'o':
-            o.output = optarg;
-            break;
-        case DTYPE:
-            o.dtype = dtype_of(optarg);
-            break;
-        case DEFAULT:
-            o.set_default = true;
-            break;
-        case 'f':
-            o.force = true;
-            break;
-        case 'q':
-            o.quiet = true;
-            break;
-        case 'v':
-            o.verbose = true;
-            break;
-        case 'h':
-            cli_help(help);
-        case VERSION:
-            cli_version();
-        default:
-            exit(NL_USAGE);
-        }
+    while ((c = getopt_long(argc, argv, CLI_SHORT_OPTIONS "f", table, NULL)) != -1)
+        if (c == OPTION_DTYPE)
+            options.dtype = dtype_of(optarg);
+        else if (c == OPTION_DEFAULT)
+            options.set_default = true;
+        else if (c == 'f')
+            options.force = true;
+        else
+            cli_common_option(&options.common, c, argv, help);
     if (argc - optind != 1)
         cli_usage(argc == optind ? "a GGUF file is needed" : "one GGUF file at a time");
-    o.input = argv[optind];
-    return o;
-}
-
-static double seconds_since(const struct timespec *then)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - then->tv_sec) + (double)(now.tv_nsec - then->tv_nsec) * 1e-9;
+    options.input = argv[optind];
+    return options;
 }
 
 /* Also where a signal ends the work. */
@@ -113,10 +83,11 @@ static int show_progress(void *context, uint64_t done, uint64_t total)
     p->done = done;
     if (cli_signal)
         return -1;
-    if (!p->shown || (seconds_since(&p->last) < 0.2 && done < total))
+    double now = cli_seconds();
+    if (!p->shown || (now - p->last < 0.2 && done < total))
         return 0;
-    clock_gettime(CLOCK_MONOTONIC, &p->last);
-    double rate = (double)done / (seconds_since(&p->start) + 1e-9);
+    p->last = now;
+    double rate = (double)done / (now - p->start + 1e-9);
     fprintf(stderr, "\r%3.0f %%  %.0f of %.0f MB  %.0f MB/s  %.0f s left \033[K",
             100.0 * (double)done / (double)total, (double)done * 1e-6, (double)total * 1e-6, rate * 1e-6,
             (double)(total - done) / rate);
@@ -129,8 +100,8 @@ static int show_progress(void *context, uint64_t done, uint64_t total)
 static int choose_folder(const struct options *o, const struct nl_gguf *file, struct nl_buf *out,
                          struct nl_error *error)
 {
-    if (o->output) {
-        nl_buf_puts(out, o->output);
+    if (o->common.output) {
+        nl_buf_puts(out, o->common.output);
         return nl_buf_check(out, "path", error);
     }
     if (nl_data_folder(out, error) != 0 || nl_make_folders(out->data, error) != 0)
@@ -190,7 +161,7 @@ static int import(const struct options *o, struct progress *progress, struct nl_
     if (result == 0)
         result = nl_newfolder_commit(&new, error);
     if (result == 0 && o->set_default)
-        result = set_link(link.data, folder->data, !o->output, error);
+        result = set_link(link.data, folder->data, !o->common.output, error);
     nl_newfolder_close(&new);
     nl_buf_free(&link);
     nl_gguf_close(file);
@@ -201,8 +172,8 @@ int main(int argc, char **argv)
 {
     cli_start("st-import");
     struct options o = parse(argc, argv);
-    struct progress progress = {.shown = !o.quiet && isatty(2)};
-    clock_gettime(CLOCK_MONOTONIC, &progress.start);
+    struct progress progress = {.shown = !o.common.quiet && isatty(2)};
+    progress.start = cli_seconds();
     progress.last = progress.start; /* nothing is shown of what takes no time */
     struct nl_error error = {0};
     struct nl_buf folder = {0};
@@ -212,9 +183,9 @@ int main(int argc, char **argv)
     if (result != 0)
         cli_die(&error);
     printf("%s\n", folder.data);
-    if (o.verbose)
+    if (o.common.verbose)
         cli_message("%.0f MB of weights in %.2f s", (double)progress.done * 1e-6,
-                    seconds_since(&progress.start));
+                    cli_seconds() - progress.start);
     nl_buf_free(&folder);
     cli_exit(NL_OK);
 }

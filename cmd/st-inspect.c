@@ -1,8 +1,6 @@
-/* st-inspect: list and check the tensors of safetensors files. */
-#include <getopt.h>
-#include <unistd.h>
-
+/* st-inspect: list and check the tensors of safetensors files. See st-inspect(1). */
 #include "cli.h"
+#include "cli_options.h"
 #include "escape.h"
 #include "inspect.h"
 #include "modelpath.h"
@@ -12,32 +10,31 @@ static const char help[] =
     "List the tensors of a .safetensors file, a shard index, a model folder, or ORG/NAME in the\n"
     "local Hugging Face cache. Reads headers only.\n"
     "\n"
-    "  (no option)      a table of the tensors, then totals by type\n"
-    "      --offsets    the byte map of each file, with alignment\n"
-    "      --tsv        name, dtype, shape, elements, bytes, place in the file, file\n"
-    "      --json       one object a line for each PATH\n"
-    "      --metadata   the header's metadata: key, tab, value\n"
-    "      --header     the header as it stands, for jq\n"
-    "      --check      every fault, one a line; status 1 if there is any\n"
-    "  -H, --human      sizes as 1.5MiB, counts as 134.5M\n"
-    "  -o, --output F   write to the file F, which appears when it is complete\n"
-    "  -q, --quiet      with --check: no output, only the status\n"
-    "  -v, --verbose    with --check: name what has no fault\n"
-    "  -h, --help       this text\n"
-    "      --version    the version\n";
+    "  (no option)                   a table of the tensors, then totals by type\n"
+    "      --offsets                 the byte map of each file, with alignment\n"
+    "      --tsv                     name, dtype, shape, elements, bytes, place in the file, file\n"
+    "      --json                    one object a line for each PATH\n"
+    "      --metadata                the header's metadata: key, tab, value\n"
+    "      --header                  the header as it stands, for jq\n"
+    "      --check                   every fault, one a line; status 1 if there is any\n"
+    "  -H, --human                   sizes as 1.5MiB, counts as 134.5M\n"
+    "  -o, --output FILE             write to FILE, which appears when it is complete\n"
+    "  -q, --quiet                   with --check: no output, only the status\n"
+    "  -v, --verbose                 with --check: name what has no fault\n"
+    "  -h, --help                    this text\n"
+    "      --version                 the version\n";
 
-enum mode { TABLE, OFFSETS = 256, TSV, JSON, METADATA, HEADER, CHECK };
+enum mode { TABLE, OFFSETS = 0x100, TSV, JSON, METADATA, HEADER, CHECK };
 
 struct options {
+    struct cli_common common;
     enum mode mode;
-    bool human, quiet, verbose;
-    const char *output; /* NULL: standard output */
+    bool human;
 };
 
 static void parse(int argc, char **argv, struct options *options)
 {
-    enum { VERSION = 512 };
-    static const struct option longs[] = {
+    static const struct option table[] = {
         {"offsets", no_argument, NULL, OFFSETS},
         {"tsv", no_argument, NULL, TSV},
         {"json", no_argument, NULL, JSON},
@@ -45,41 +42,18 @@ static void parse(int argc, char **argv, struct options *options)
         {"header", no_argument, NULL, HEADER},
         {"check", no_argument, NULL, CHECK},
         {"human", no_argument, NULL, 'H'},
-        {"output", required_argument, NULL, 'o'},
-        {"quiet", no_argument, NULL, 'q'},
-        {"verbose", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, VERSION},
+        CLI_OPTIONS,
         {0},
     };
-    opterr = 0;
-    for (int c; (c = getopt_long(argc, argv, "Ho:qvh", longs, NULL)) != -1;)
-        switch (c) {
-        case 'H':
+    for (int c; (c = getopt_long(argc, argv, CLI_SHORT_OPTIONS "H", table, NULL)) != -1;) {
+        if (c == 'H') {
             options->human = true;
-            break;
-        case 'o':
-            options->output = optarg;
-            break;
-        case 'q':
-            options->quiet = true;
-            break;
-        case 'v':
-            options->verbose = true;
-            break;
-        case 'h':
-            cli_help(help);
-        case VERSION:
-            cli_version();
-        case '?':
-            if (optopt > 0 && optopt < 256)
-                cli_usage("unknown option, or no argument for it: -%c", optopt);
-            cli_usage("unknown option, or one with a wrong argument: %s", argv[optind - 1]);
-        default:
+        } else if (!cli_common_option(&options->common, c, argv, help)) {
             if (options->mode != TABLE && options->mode != (enum mode)c)
                 cli_usage("only one of --offsets --tsv --json --metadata --header --check");
             options->mode = (enum mode)c;
         }
+    }
     if (options->human && options->mode != TABLE && options->mode != OFFSETS)
         cli_usage("--human is for the table and --offsets");
     if (optind == argc)
@@ -91,7 +65,7 @@ struct run {
     struct options options;
     bool several;       /* paths: then each output says whose it is */
     struct nl_buf text; /* of the present path */
-    int fd;
+    struct cli_file file;
     long faults;
 };
 
@@ -99,7 +73,7 @@ static void print_fault(void *context, const char *path, const char *message)
 {
     struct run *run = context;
     run->faults++;
-    if (run->options.quiet)
+    if (run->options.common.quiet)
         return;
     nl_escape(&run->text, path, 0);
     nl_buf_printf(&run->text, ": %s\n", message);
@@ -110,7 +84,7 @@ static int check(struct run *run, const char *path, struct nl_error *error)
     struct nl_faults faults = {.report = print_fault, .context = run};
     if (nl_checkpoint_check(path, &faults, error) != 0)
         return -1;
-    if (faults.count == 0 && run->options.verbose)
+    if (faults.count == 0 && run->options.common.verbose)
         cli_message("no fault: %s", path);
     return 0;
 }
@@ -178,9 +152,8 @@ static int inspect(struct run *run, const char *operand, struct nl_error *error)
     nl_buf_free(&path);
     if (nl_buf_check(&run->text, operand, error) != 0)
         return -1;
-    const char *name = run->options.output ? run->options.output : "standard output";
     bool keep = result == 0 || run->options.mode == CHECK; /* what was found before the failure */
-    if (keep && nl_write_all(run->fd, run->text.data, run->text.size, name, error) != 0)
+    if (keep && nl_write_all(run->file.fd, run->text.data, run->text.size, run->file.name, error) != 0)
         return -1;
     return result;
 }
@@ -188,16 +161,11 @@ static int inspect(struct run *run, const char *operand, struct nl_error *error)
 int main(int argc, char **argv)
 {
     cli_start("st-inspect");
-    struct run run = {.fd = STDOUT_FILENO};
+    struct run run = {0};
+    struct nl_error error;
     parse(argc, argv, &run.options);
     run.several = argc - optind > 1;
-    struct nl_error error;
-    struct nl_outfile file;
-    if (run.options.output) {
-        if (nl_outfile_open(&file, run.options.output, &error) != 0)
-            cli_die(&error);
-        run.fd = file.fd;
-    }
+    cli_file_open(&run.file, run.options.common.output);
     int status = NL_OK;
     for (int i = optind; i < argc; i++)
         if (inspect(&run, argv[i], &error) != 0) {
@@ -206,12 +174,7 @@ int main(int argc, char **argv)
         }
     if (status == NL_OK && run.faults)
         status = NL_NO;
-    if (run.options.output && status > NL_NO)
-        nl_outfile_abort(&file);
-    else if (run.options.output && nl_outfile_commit(&file, &error) != 0) {
-        cli_error(&error);
-        status = (int)error.code;
-    }
+    status = cli_file_close(&run.file, status <= NL_NO, status);
     nl_buf_free(&run.text);
     cli_exit(status);
 }
