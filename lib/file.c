@@ -61,6 +61,10 @@ int nl_file_read(const char *path, size_t limit, struct nl_buf *out, struct nl_e
         return -1;
     int result = 0;
     size_t total = 0;
+    if ((uint64_t)size > limit) { /* before memory is asked for */
+        close(fd);
+        return nl_fail(error, NL_DATA, "file larger than %zu bytes: %s", limit, path);
+    }
     for (;;) {
         size_t step = 1 << 16;
         if (total < (size_t)size)
@@ -108,29 +112,49 @@ bool nl_path_exists(const char *path)
     return stat(path, &status) == 0;
 }
 
-int nl_outfile_open(struct nl_outfile *file, const char *path, struct nl_error *error)
+/* The file that `path` stands for once links are followed; a path that is not there yet stands for itself. */
+static char *final_path(const char *path)
 {
-    *file = (struct nl_outfile){.fd = -1};
+    char *resolved = realpath(path, NULL);
+    return resolved ? resolved : strdup(path);
+}
+
+/* A new file beside the final one, with the permissions that open(2) would give it. */
+static int open_beside(struct nl_outfile *file, struct nl_error *error)
+{
     struct nl_buf name = {0};
-    nl_buf_printf(&name, "%s.XXXXXX", path);
-    file->temporary = name.data;
-    file->path = strdup(path);
-    if (name.failed || !file->path) {
-        nl_outfile_abort(file);
-        return nl_fail_memory(error, path);
-    }
-    file->fd = mkstemp(file->temporary);
-    if (file->fd < 0) {
-        nl_fail_errno(error, "cannot create", path);
-        free(file->temporary);
-        file->temporary = NULL;
-        nl_outfile_abort(file);
+    nl_buf_printf(&name, "%s.XXXXXX", file->path);
+    if (nl_buf_check(&name, file->path, error) != 0) {
+        nl_buf_free(&name);
         return -1;
     }
-    mode_t mask = umask(0);
+    file->fd = mkstemp(name.data);
+    if (file->fd < 0) {
+        nl_fail_errno(error, "cannot create", file->path);
+        nl_buf_free(&name);
+        return -1;
+    }
+    file->temporary = name.data;
+    mode_t mask = umask(0); /* there is no other way to ask for it */
     umask(mask);
-    fchmod(file->fd, 0666 & ~mask);
-    return 0;
+    return fchmod(file->fd, 0666 & ~mask) == 0 ? 0 : nl_fail_io(error, "cannot create", file->path);
+}
+
+int nl_outfile_open(struct nl_outfile *file, const char *path, struct nl_error *error)
+{
+    struct stat status;
+    *file = (struct nl_outfile){.fd = -1, .path = final_path(path)};
+    int result = file->path ? 0 : nl_fail_memory(error, path);
+    if (result == 0 && stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
+        file->fd = open(path, O_WRONLY | O_CLOEXEC);
+        if (file->fd < 0)
+            result = nl_fail_io(error, "cannot open", path);
+    } else if (result == 0) {
+        result = open_beside(file, error);
+    }
+    if (result != 0)
+        nl_outfile_abort(file);
+    return result;
 }
 
 int nl_outfile_commit(struct nl_outfile *file, struct nl_error *error)
@@ -139,8 +163,8 @@ int nl_outfile_commit(struct nl_outfile *file, struct nl_error *error)
     file->fd = -1;
     int result = 0;
     if (close(fd) != 0)
-        result = nl_fail_errno(error, "cannot write", file->path);
-    else if (rename(file->temporary, file->path) != 0)
+        result = nl_fail_io(error, "cannot write", file->path);
+    else if (file->temporary && rename(file->temporary, file->path) != 0)
         result = nl_fail_errno(error, "cannot rename to", file->path);
     else {
         free(file->temporary);
@@ -161,6 +185,13 @@ void nl_outfile_abort(struct nl_outfile *file)
     *file = (struct nl_outfile){.fd = -1};
 }
 
+void nl_set_error_io(struct nl_error *error, const char *what, const char *name)
+{
+    nl_set_error_errno(error, what, name);
+    if (error)
+        error->code = NL_IO;
+}
+
 int nl_write_all(int fd, const void *bytes, size_t size, const char *name, struct nl_error *error)
 {
     const char *rest = bytes;
@@ -168,12 +199,8 @@ int nl_write_all(int fd, const void *bytes, size_t size, const char *name, struc
         ssize_t wrote = write(fd, rest, size);
         if (wrote < 0 && errno == EINTR)
             continue;
-        if (wrote < 0) {
-            nl_fail_errno(error, "cannot write", name);
-            if (error)
-                error->code = NL_IO;
-            return -1;
-        }
+        if (wrote < 0)
+            return nl_fail_io(error, "cannot write", name);
         rest += wrote;
         size -= (size_t)wrote;
     }

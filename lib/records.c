@@ -4,6 +4,8 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "file.h"
+
 enum { STEP = 1 << 16, WAIT_MS = 500 };
 
 /* Waits until there is something to read. */
@@ -37,11 +39,8 @@ static int fill(struct nl_records *records, struct nl_error *error)
         ssize_t got = read(records->fd, end, STEP);
         if (got < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
-        if (got < 0) {
-            nl_fail_errno(error, "cannot read", records->name);
-            error->code = NL_IO;
-            return -1;
-        }
+        if (got < 0)
+            return nl_fail_io(error, "cannot read", records->name);
         held->size += (size_t)got;
         records->ended = got == 0;
         return 0;

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "file.h"
 #include "stream_internal.h"
 
 static const char kind_names[NL_OTHER][5] = {"NLS1", "TOKS", "LGTS", "LGTK", "DONE",
@@ -161,10 +162,7 @@ ssize_t nl_reader_read(struct nl_reader *reader, void *bytes, size_t size, struc
         if (got == 0) {
             reader->eof = true;
         } else if (errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK) {
-            nl_fail_errno(error, "cannot read", reader->name);
-            if (error)
-                error->code = NL_IO;
-            return -1;
+            return nl_fail_io(error, "cannot read", reader->name);
         }
     }
     return 0;

@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "file.h"
 #include "stream_internal.h"
 
 enum {
@@ -76,10 +77,7 @@ static int retry(struct nl_writer *writer, struct nl_error *error)
         return 0;
     }
     writer->failed = true;
-    nl_fail_errno(error, "cannot write", writer->name);
-    if (error)
-        error->code = NL_IO;
-    return -1;
+    return nl_fail_io(error, "cannot write", writer->name);
 }
 
 /* Writes the buffer and then `more`, in one call where the system takes it. */
