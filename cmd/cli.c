@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "number.h"
+
 volatile sig_atomic_t cli_signal;
 static const char *program_name = "nanollm";
 
@@ -99,14 +101,12 @@ void cli_exit(int status)
     exit(status);
 }
 
-int64_t cli_integer(const char *option, const char *value, int64_t low, int64_t high)
+uint64_t cli_whole(const char *option, const char *value, uint64_t low, uint64_t high)
 {
-    char *end;
-    errno = 0;
-    long long number = strtoll(value, &end, 10);
-    if (end == value || *end || errno || number < low || number > high)
-        cli_usage("%s takes a whole number from %lld to %lld, not '%s'", option, (long long)low,
-                  (long long)high, value);
+    struct nl_error error;
+    uint64_t number;
+    if (nl_parse_whole(option, value, low, high, &number, &error) != 0)
+        cli_usage("%s", error.message);
     return number;
 }
 

@@ -30,8 +30,8 @@ _Noreturn void cli_version(void);
    leaves by the signal that came, or with the status. */
 _Noreturn void cli_exit(int status);
 
-/* An integer option's value, decimal, in [low, high]; else a usage error that names the option. */
-int64_t cli_integer(const char *option, const char *value, int64_t low, int64_t high);
+/* A whole number in [low, high]; else a usage error that names the option. */
+uint64_t cli_whole(const char *option, const char *value, uint64_t low, uint64_t high);
 /* A value that is one of two words: true for `yes`, false for `no`, else a usage error. */
 bool cli_either(const char *option, const char *value, const char *yes, const char *no);
 /* A usage error when operands other than one "-" follow the options: the input is standard input. */

@@ -44,7 +44,7 @@ static void take_option(struct options *options, int c)
         options->feedback = optarg;
         break;
     case OPTION_TOP:
-        options->top = (size_t)cli_integer("--top", optarg, 1, UINT32_MAX);
+        options->top = (size_t)cli_whole("--top", optarg, 1, UINT32_MAX);
         break;
     }
 }

@@ -40,7 +40,7 @@ static void take_option(struct options *options, int c)
         options->filter = true;
         break;
     case OPTION_TOP:
-        options->top = (size_t)cli_integer("--top", optarg, 1, UINT32_MAX);
+        options->top = (size_t)cli_whole("--top", optarg, 1, UINT32_MAX);
         break;
     case 'm':
         options->model = optarg;

@@ -88,20 +88,33 @@ void nl_ids_free(struct nl_ids *ids)
 
 int nl_ids_add(struct nl_ids *ids, const uint32_t *more, size_t count, struct nl_error *error)
 {
-    if (count > SIZE_MAX / sizeof *more / 4 - ids->count)
+    uint64_t total;
+    if (!nl_add(ids->count, count, &total) || total > SIZE_MAX)
         return nl_fail_memory(error, "ids");
-    if (ids->count + count > ids->capacity) {
-        size_t capacity = ids->capacity ? ids->capacity : 64;
-        while (capacity < ids->count + count)
-            capacity *= 2;
-        uint32_t *data = realloc(ids->data, capacity * sizeof *data);
-        if (!data)
-            return nl_fail_memory(error, "ids");
-        ids->data = data;
-        ids->capacity = capacity;
-    }
+    if (nl_grow(&ids->data, &ids->capacity, (size_t)total, sizeof *more, "ids", error) != 0)
+        return -1;
     if (count)
         memcpy(ids->data + ids->count, more, count * sizeof *more);
     ids->count += count;
+    return 0;
+}
+
+int nl_grow(void *array, size_t *capacity, size_t count, size_t size, const char *what,
+            struct nl_error *error)
+{
+    if (count <= *capacity)
+        return 0;
+    if (count > SIZE_MAX / 4 / size)
+        return nl_fail_memory(error, what);
+    size_t wanted = *capacity ? *capacity : 16;
+    while (wanted < count)
+        wanted *= 2;
+    void *data;
+    memcpy(&data, array, sizeof data); /* whatever the type that it points to */
+    data = realloc(data, wanted * size);
+    if (!data)
+        return nl_fail_memory(error, what);
+    memcpy(array, &data, sizeof data);
+    *capacity = wanted;
     return 0;
 }

@@ -1,5 +1,5 @@
 /*
- * buf.h: a growing buffer of bytes, and of ids.
+ * buf.h: growing arrays: a buffer of bytes, ids, any.
  *
  * Zero-initialised is empty. After a failed allocation the buffer keeps what it had, `failed` stays set, and
  * further additions do nothing: a caller adds freely and checks once, at the end, with nl_buf_check.
@@ -33,6 +33,12 @@ struct nl_ids {
 };
 
 void nl_ids_free(struct nl_ids *);
+/* Appends; NL_RESOURCE. */
 int nl_ids_add(struct nl_ids *ids, const uint32_t *more, size_t count, struct nl_error *error);
+
+/* Makes room for `count` elements of `size` bytes in an array from malloc(3): `array` is the address of the
+   pointer to it, *capacity its room in elements, which at least doubles. NL_RESOURCE, `what` names it. */
+int nl_grow(void *array, size_t *capacity, size_t count, size_t size, const char *what,
+            struct nl_error *error);
 
 #endif

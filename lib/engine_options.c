@@ -1,16 +1,12 @@
 #include "engine_options.h"
 
-#include <errno.h>
-#include <stdlib.h>
+#include "number.h"
 
-static int whole(const char *name, const char *value, long high, uint32_t *out, struct nl_error *error)
+static int whole(const char *name, const char *value, uint32_t high, uint32_t *out, struct nl_error *error)
 {
-    char *end;
-    errno = 0;
-    long number = strtol(value, &end, 10);
-    if (end == value || *end || errno || number < 1 || number > high)
-        return nl_fail(error, NL_USAGE, "%s takes a whole number from 1 to %ld, not '%.100s'", name, high,
-                       value);
+    uint64_t number;
+    if (nl_parse_whole(name, value, 1, high, &number, error) != 0)
+        return -1;
     *out = (uint32_t)number;
     return 1;
 }

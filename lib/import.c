@@ -23,19 +23,6 @@ static void free_routes(struct routes *r)
     free(r->list);
 }
 
-static int grow(struct routes *r)
-{
-    if (r->count < r->capacity)
-        return 0;
-    size_t capacity = r->capacity ? 2 * r->capacity : 64;
-    struct nl_route *list = realloc(r->list, capacity * sizeof *list);
-    if (!list)
-        return -1;
-    r->list = list;
-    r->capacity = capacity;
-    return 0;
-}
-
 /* Where a tensor comes from and goes to. columns 0: a vector of `rows`. */
 struct plan {
     char from[64], to[96];
@@ -68,8 +55,8 @@ static int add_route(struct routes *r, const struct nl_gguf *file, const struct 
     const struct nl_gguf_tensor *source = nl_gguf_tensor(file, plan->from);
     if (check_source(file, plan, source, error) != 0)
         return -1;
-    if (grow(r) != 0)
-        return nl_fail_memory(error, file->name);
+    if (nl_grow(&r->list, &r->capacity, r->count + 1, sizeof *r->list, file->name, error) != 0)
+        return -1;
     struct nl_route *route = &r->list[r->count];
     *route = (struct nl_route){
         .entry = {strdup(plan->to),

@@ -9,7 +9,7 @@
 
 struct chain {
     struct nl_setting *settings; /* [count], owned */
-    size_t count;
+    size_t count, capacity;
 };
 
 struct nl_sampler {
@@ -66,12 +66,10 @@ void nl_sampler_close(struct nl_sampler *sampler)
 /* A zeroed setting at the chain's end, which counts only after `count` is raised. */
 static struct nl_setting *chain_room(struct chain *chain, struct nl_error *error)
 {
-    struct nl_setting *settings = realloc(chain->settings, (chain->count + 1) * sizeof *settings);
-    if (!settings) {
-        nl_fail_memory(error, "chain of processors");
+    if (nl_grow(&chain->settings, &chain->capacity, chain->count + 1, sizeof *chain->settings,
+                "chain of processors", error) != 0)
         return NULL;
-    }
-    chain->settings = settings;
+    struct nl_setting *settings = chain->settings;
     settings[chain->count] = (struct nl_setting){0};
     return &settings[chain->count];
 }

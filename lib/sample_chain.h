@@ -27,7 +27,7 @@ struct nl_setting {
     size_t start;  /* DECAY */
     struct nl_ids ids;
     struct nl_word *words; /* [n_words], owned */
-    size_t n_words;
+    size_t n_words, words_capacity;
 };
 
 /* The row of logits and what a processor may use for it. */

@@ -1,9 +1,6 @@
 #include "sample_options.h"
 
-#include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
-
+#include "number.h"
 #include "rng.h"
 
 int nl_sample_options_init(struct nl_sample_options *options, struct nl_error *error)
@@ -20,46 +17,15 @@ void nl_sample_options_free(struct nl_sample_options *options)
     *options = (struct nl_sample_options){0};
 }
 
-/* Decimal digits up to `high`; moves *text behind them. */
-static bool take_whole(const char **text, uint64_t high, uint64_t *number)
-{
-    if (!isdigit((unsigned char)**text))
-        return false;
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(*text, &end, 10);
-    if (errno || value > high)
-        return false;
-    *text = end;
-    *number = value;
-    return true;
-}
-
-static int parse_whole(const char *name, const char *value, uint64_t high, uint64_t *number,
-                       struct nl_error *error)
+static int add_stop_ids(struct nl_ids *ids, const char *value, struct nl_error *error)
 {
     const char *rest = value;
-    if (take_whole(&rest, high, number) && !*rest)
-        return 1;
-    return nl_fail(error, NL_USAGE, "%s takes a whole number up to %llu, not '%.100s'", name,
-                   (unsigned long long)high, value);
-}
-
-static int parse_ids(struct nl_ids *ids, const char *value, struct nl_error *error)
-{
-    const char *rest = value;
-    for (;;) {
-        uint64_t number;
-        if (!take_whole(&rest, UINT32_MAX, &number) || (*rest && *rest != ','))
-            return nl_fail(error, NL_USAGE, "--stop-id takes ids with commas between them, not '%.100s'",
-                           value);
-        uint32_t id = (uint32_t)number;
-        if (nl_ids_add(ids, &id, 1, error) != 0)
-            return -1;
-        if (!*rest)
-            return 1;
-        rest++;
-    }
+    int got = nl_take_ids(&rest, ids, error);
+    if (got < 0)
+        return -1;
+    return got > 0 && !*rest ? 1
+                             : nl_fail(error, NL_USAGE,
+                                       "--stop-id takes ids with commas between them, not '%.100s'", value);
 }
 
 /* Seeds stay under 2^53, so that DONE can report them in JSON. */
@@ -68,12 +34,13 @@ int nl_sample_option(struct nl_sample_options *options, int c, const char *name,
 {
     switch (c) {
     case 'n':
-        return parse_whole("-n", value, (uint64_t)1 << 53, &options->limit, error);
+        return nl_parse_whole("-n", value, 0, (uint64_t)1 << 53, &options->limit, error) == 0 ? 1 : -1;
     case NL_SAMPLE_SEED:
         options->seeded = true;
-        return parse_whole("--seed", value, ((uint64_t)1 << 53) - 1, &options->seed, error);
+        return nl_parse_whole("--seed", value, 0, ((uint64_t)1 << 53) - 1, &options->seed, error) == 0 ? 1
+                                                                                                       : -1;
     case NL_SAMPLE_STOP_ID:
-        return parse_ids(&options->stop_ids, value, error);
+        return add_stop_ids(&options->stop_ids, value, error);
     case NL_SAMPLE_IGNORE_EOS:
         options->ignore_eos = true;
         return 1;

@@ -59,11 +59,10 @@ static int fail_sequence(struct nl_sample_run *run, const struct nl_error *cause
 static int read_ids(const struct nl_json *list, struct nl_ids *out, struct nl_error *error)
 {
     for (const struct nl_json *item = nl_json_first(list); item; item = nl_json_next(item)) {
-        int64_t id;
-        if (!nl_json_integer(item, 0, UINT32_MAX, &id))
+        uint32_t id;
+        if (!nl_json_id(item, &id))
             return nl_fail(error, NL_DATA, "not a list of ids: eos in NLS1");
-        uint32_t found = (uint32_t)id;
-        if (nl_ids_add(out, &found, 1, error) != 0)
+        if (nl_ids_add(out, &id, 1, error) != 0)
             return -1;
     }
     return 0;
@@ -136,8 +135,8 @@ static int end_sequence(struct nl_sample_run *run, struct nl_frame *frame, struc
 {
     if (run->ended)
         return 0;
-    const struct nl_json *reason = nl_json_get(frame->object, "finish");
-    if (nl_json_is(reason, NL_JSON_STRING) && strcmp(nl_json_string(reason), "error") == 0 && !run->status)
+    const char *reason = nl_json_get_string(frame->object, "finish");
+    if (reason && strcmp(reason, "error") == 0 && !run->status)
         run->status = NL_UPSTREAM;
     return finish(run, frame->object, NULL, error);
 }

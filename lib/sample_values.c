@@ -1,11 +1,10 @@
 /* The table of processors, and their values read from text and from JSON. */
-#include <ctype.h>
-#include <errno.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "number.h"
 #include "sample_chain.h"
 
 #define WHOLE 0, 4294967295.0
@@ -63,61 +62,14 @@ const struct nl_processor *nl_processor_find(const char *name)
     return NULL;
 }
 
-/* A cursor over a value's text. Each reader takes what it wants and returns false where there is none. */
-static bool take_number(const char **text, double *number)
-{
-    char *end;
-    if (isspace((unsigned char)**text))
-        return false;
-    errno = 0;
-    *number = strtod(*text, &end);
-    if (end == *text || isnan(*number))
-        return false;
-    *text = end;
-    return true;
-}
-
-static bool take_whole(const char **text, double *number)
-{
-    if (!isdigit((unsigned char)**text))
-        return false;
-    char *end;
-    errno = 0;
-    unsigned long long whole = strtoull(*text, &end, 10);
-    if (errno || whole > UINT32_MAX)
-        return false;
-    *number = (double)whole;
-    *text = end;
-    return true;
-}
-
-static bool take_char(const char **text, char c)
-{
-    if (**text != c)
-        return false;
-    ++*text;
-    return true;
-}
-
-/* 1, 0 when there is no id, -1 out of memory. */
+/* One id into the setting; 1, 0 when there is none, -1 out of memory. */
 static int take_id(const char **text, struct nl_setting *setting, struct nl_error *error)
 {
-    double number;
-    if (!take_whole(text, &number))
+    uint64_t number;
+    if (!nl_take_whole(text, UINT32_MAX, &number))
         return 0;
     uint32_t id = (uint32_t)number;
     return nl_ids_add(&setting->ids, &id, 1, error) == 0 ? 1 : -1;
-}
-
-static int take_ids(const char **text, struct nl_setting *setting, struct nl_error *error)
-{
-    if (!**text)
-        return 1;
-    int got;
-    do
-        got = take_id(text, setting, error);
-    while (got > 0 && take_char(text, ','));
-    return got;
 }
 
 /* One word: ids with one blank between them, a bias where `biased`. */
@@ -127,25 +79,20 @@ static int take_word(const char **text, struct nl_setting *setting, bool biased,
     int got;
     do
         got = take_id(text, setting, error);
-    while (got > 0 && take_char(text, ' '));
+    while (got > 0 && nl_take_char(text, ' '));
     if (got <= 0)
         return got;
     word.count = setting->ids.count - word.first;
     double bias;
     if (biased) {
-        if (!take_char(text, ':') || !take_number(text, &bias))
+        if (!nl_take_char(text, ':') || !nl_take_number(text, &bias))
             return 0;
         word.bias = (float)bias;
     }
-    struct nl_word *words = setting->words;
-    if ((setting->n_words & (setting->n_words - 1)) == 0) { /* a power of two: full */
-        size_t capacity = setting->n_words ? 2 * setting->n_words : 1;
-        words = capacity > SIZE_MAX / sizeof *words ? NULL : realloc(words, capacity * sizeof *words);
-    }
-    if (!words)
-        return nl_fail_memory(error, setting->processor->name);
-    setting->words = words;
-    words[setting->n_words++] = word;
+    if (nl_grow(&setting->words, &setting->words_capacity, setting->n_words + 1, sizeof *setting->words,
+                setting->processor->name, error) != 0)
+        return -1;
+    setting->words[setting->n_words++] = word;
     return 1;
 }
 
@@ -156,27 +103,31 @@ static int take_words(const char **text, struct nl_setting *setting, bool biased
     int got;
     do
         got = take_word(text, setting, biased, error);
-    while (got > 0 && take_char(text, ','));
+    while (got > 0 && nl_take_char(text, ','));
     return got;
 }
 
 static int take_value(const char **text, struct nl_setting *setting, struct nl_error *error)
 {
-    double start;
+    uint64_t whole;
     switch (setting->processor->value) {
     case NL_VALUE_NUMBER:
-        return take_number(text, &setting->number);
+        return nl_take_number(text, &setting->number);
     case NL_VALUE_WHOLE:
-        return take_whole(text, &setting->number);
+        if (!nl_take_whole(text, UINT32_MAX, &whole))
+            return 0;
+        setting->number = (double)whole;
+        return 1;
     case NL_VALUE_IDS:
-        return take_ids(text, setting, error);
+        return **text ? nl_take_ids(text, &setting->ids, error) : 1;
     case NL_VALUE_WORDS:
     case NL_VALUE_BIASES:
         return take_words(text, setting, setting->processor->value == NL_VALUE_BIASES, error);
     case NL_VALUE_DECAY:
-        if (!take_whole(text, &start) || !take_char(text, ',') || !take_number(text, &setting->number))
+        if (!nl_take_whole(text, UINT32_MAX, &whole) || !nl_take_char(text, ',') ||
+            !nl_take_number(text, &setting->number))
             return 0;
-        setting->start = (size_t)start;
+        setting->start = (size_t)whole;
         return 1;
     }
     return 0;
@@ -266,7 +217,7 @@ static bool depth_fits(enum nl_value kind, int depth)
 static bool spell(const struct nl_json *value, enum nl_value kind, int depth, struct nl_buf *out)
 {
     if (nl_json_is(value, NL_JSON_NUMBER)) {
-        nl_buf_printf(out, "%.17g", nl_json_number(value));
+        nl_json_print_number(nl_json_number(value), out);
         return depth_fits(kind, depth);
     }
     if (!nl_json_is(value, NL_JSON_ARRAY) || depth > 2)

@@ -92,18 +92,6 @@ static bool read_key(struct header *header)
     return !header->string.failed || out_of_memory(header);
 }
 
-/* Room for one more element in a growing array; NULL when out of memory. */
-static void *grow(void *array, size_t count, size_t *room, size_t size)
-{
-    if (count < *room)
-        return array;
-    size_t wanted = *room ? *room * 2 : 64;
-    void *larger = realloc(array, wanted * size);
-    if (larger)
-        *room = wanted;
-    return larger;
-}
-
 static bool scan_metadata(struct header *header)
 {
     struct nl_safetensors *file = header->file;
@@ -131,10 +119,8 @@ static bool scan_metadata(struct header *header)
         if (!nl_scan_string(&header->scan, &header->string))
             return broken(header);
         item.value = keep_string(header);
-        struct nl_metadata *all = grow(file->metadata, file->n_metadata, &header->metadata_room, sizeof *all);
-        if (all)
-            file->metadata = all;
-        if (!item.value || !all)
+        if (!item.value || nl_grow(&file->metadata, &header->metadata_room, file->n_metadata + 1,
+                                   sizeof *file->metadata, file->path, NULL) != 0)
             return out_of_memory(header);
         file->metadata[file->n_metadata++] = item;
     }
@@ -281,10 +267,9 @@ static bool finish_entry(struct header *header, struct entry *entry)
         header->complete = false;
         entry->tensor.begin = entry->tensor.end = 0;
     }
-    struct nl_tensor *all = grow(file->tensors, file->count, &header->tensor_room, sizeof *all);
-    if (!all)
+    if (nl_grow(&file->tensors, &header->tensor_room, file->count + 1, sizeof *file->tensors, file->path,
+                NULL) != 0)
         return out_of_memory(header);
-    file->tensors = all;
     file->tensors[file->count++] = entry->tensor;
     return true;
 }
