@@ -26,12 +26,6 @@ void nl_detok_free(struct nl_detok *detok)
     free(detok->path);
 }
 
-static const char *string_of(const struct nl_json *object, const char *key)
-{
-    const struct nl_json *value = nl_json_get(object, key);
-    return nl_json_is(value, NL_JSON_STRING) ? nl_json_string(value) : NULL;
-}
-
 /* Opens the tokenizer at `path` unless it is open. */
 static int open_tokenizer(struct nl_detok *detok, const char *path, struct nl_error *error)
 {
@@ -56,10 +50,10 @@ static int open_tokenizer(struct nl_detok *detok, const char *path, struct nl_er
 static bool names_tokenizer(const struct nl_detok *detok, const struct nl_json *header, const char **path)
 {
     const struct nl_json *tokenizer = nl_json_get(header, "tokenizer");
-    const char *sha256 = string_of(tokenizer, "sha256");
+    const char *sha256 = nl_json_get_string(tokenizer, "sha256");
     char ours[65];
     struct nl_error ignored;
-    *path = string_of(tokenizer, "path");
+    *path = nl_json_get_string(tokenizer, "path");
     if (!*path || !sha256)
         return false;
     if (detok->path && strcmp(detok->path, *path) == 0)
@@ -74,10 +68,8 @@ static int choose_tokenizer(struct nl_detok *detok, const struct nl_json *header
     if (!detok->model && names_tokenizer(detok, header, &path))
         return open_tokenizer(detok, path, error);
     struct nl_buf folder = {0};
-    const char *model = detok->model ? detok->model : string_of(header, "model");
+    const char *model = detok->model ? detok->model : nl_json_get_string(header, "model");
     int result = nl_model_path(model, &folder, error);
-    if (result == 0)
-        result = nl_buf_check(&folder, "path", error);
     if (result == 0)
         result = open_tokenizer(detok, folder.data, error);
     nl_buf_free(&folder);
@@ -111,7 +103,7 @@ static int begin(struct nl_detok *detok, const struct nl_json *header, struct nl
     detok->failed = false;
     detok->keep = flag(header, "session");
     detok->kept.count = 0;
-    const char *theirs = string_of(nl_json_get(header, "tokenizer"), "sha256");
+    const char *theirs = nl_json_get_string(nl_json_get(header, "tokenizer"), "sha256");
     if (theirs && detok->hash[0] && !detok->any_tokenizer && strcmp(theirs, detok->hash) != 0) {
         struct nl_error cause;
         nl_fail(
@@ -170,7 +162,7 @@ static int take_frame(struct nl_detok *detok, const struct nl_frame *frame, stru
     case NL_LGTK:
         return nl_fail(error, NL_DATA, "logits where ids are wanted: frame %s", frame->name);
     case NL_DONE:
-        finish = string_of(frame->object, "finish");
+        finish = nl_json_get_string(frame->object, "finish");
         if (finish && strcmp(finish, "error") == 0 && detok->status == NL_OK)
             detok->status = NL_UPSTREAM; /* who failed has said so */
         return end(detok, error);

@@ -1,8 +1,6 @@
 #include "emit.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "json.h"
 
@@ -47,7 +45,12 @@ void nl_emit_close(struct nl_emit *emit, char bracket)
 
 void nl_emit_key(struct nl_emit *emit, const char *key)
 {
-    nl_emit_string(emit, key, strlen(key));
+    nl_emit_long_key(emit, key, strlen(key));
+}
+
+void nl_emit_long_key(struct nl_emit *emit, const char *key, size_t length)
+{
+    nl_emit_string(emit, key, length);
     nl_buf_puts(emit->out, ": ");
     emit->after_key = true;
 }
@@ -66,15 +69,10 @@ void nl_emit_integer(struct nl_emit *emit, int64_t value)
 
 void nl_emit_float(struct nl_emit *emit, double value)
 {
-    char text[40];
-    for (int digits = 6; digits <= 17; digits++) { /* %g leaves out zeros at the end */
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (strtod(text, NULL) == value)
-            break;
-    }
     begin(emit);
-    nl_buf_puts(emit->out, text);
-    if (!strpbrk(text, ".e"))
+    size_t at = emit->out->size;
+    nl_json_print_number(value, emit->out);
+    if (!emit->out->failed && !strpbrk(emit->out->data + at, ".e"))
         nl_buf_puts(emit->out, ".0");
 }
 

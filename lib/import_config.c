@@ -105,7 +105,7 @@ static int read_yarn(const struct nl_gguf *file, struct nl_import_config *c, str
     }
     if (nl_gguf_find(file, "llama.rope.scaling.yarn_log_multiplier"))
         return unsupported(file, "llama.rope.scaling.yarn_log_multiplier", error);
-    c->rope = NL_ROPE_YARN;
+    c->rope = NL_IMPORT_ROPE_YARN;
     c->beta_fast = 32;
     c->beta_slow = 1;
     return need(file, "llama.rope.scaling.original_context_length", &c->original_positions, error) != 0 ||
@@ -132,7 +132,7 @@ static int read_scaling(const struct nl_gguf *file, struct nl_import_config *c, 
     if (!factored)
         return typed ? missing(file, "llama.rope.scaling.factor", error) : 0;
     if (!typed || (type.size == 6 && memcmp(type.data, "linear", 6) == 0)) {
-        c->rope = c->factor == 1 ? NL_ROPE_DEFAULT : NL_ROPE_LINEAR;
+        c->rope = c->factor == 1 ? NL_IMPORT_ROPE_DEFAULT : NL_IMPORT_ROPE_LINEAR;
         return 0;
     }
     if (type.size == 4 && memcmp(type.data, "yarn", 4) == 0)
@@ -185,7 +185,7 @@ static int read_divisors(const struct nl_gguf *file, struct nl_import_config *c,
     if (tensor->elements != (uint64_t)n || tensor->type != nl_ggml_type(NL_GGML_F32))
         return nl_fail(error, NL_DATA, "tensor is not %lld values of F32: %s: rope_freqs.weight",
                        (long long)n, file->name);
-    if (n > (int64_t)(sizeof divisors / sizeof *divisors) || c->rope != NL_ROPE_DEFAULT)
+    if (n > (int64_t)(sizeof divisors / sizeof *divisors) || c->rope != NL_IMPORT_ROPE_DEFAULT)
         return unsupported(file, "rope_freqs.weight of this size or beside rope.scaling", error);
     nl_dequantize(tensor->type, tensor->data, (size_t)n, divisors);
     bool plain = true;
@@ -202,7 +202,7 @@ static int read_divisors(const struct nl_gguf *file, struct nl_import_config *c,
     for (int k = 0; k < 3 && candidates[k]; k++) {
         c->original_positions = candidates[k];
         if (fits_llama3(c, divisors, n)) {
-            c->rope = NL_ROPE_LLAMA3;
+            c->rope = NL_IMPORT_ROPE_LLAMA3;
             return 0;
         }
     }
@@ -273,22 +273,22 @@ static void float_member(struct nl_emit *e, const char *key, double value)
 static void emit_scaling(struct nl_emit *e, const struct nl_import_config *c)
 {
     static const char *const names[] = {"default", "linear", "yarn", "llama3"};
-    if (c->rope == NL_ROPE_DEFAULT) {
+    if (c->rope == NL_IMPORT_ROPE_DEFAULT) {
         nl_emit_raw_member(e, "rope_scaling", "null");
         return;
     }
     nl_emit_key(e, "rope_scaling");
     nl_emit_open(e, '{');
-    if (c->rope == NL_ROPE_YARN) {
+    if (c->rope == NL_IMPORT_ROPE_YARN) {
         float_member(e, "beta_fast", c->beta_fast);
         float_member(e, "beta_slow", c->beta_slow);
     }
     float_member(e, "factor", c->factor);
-    if (c->rope == NL_ROPE_LLAMA3) {
+    if (c->rope == NL_IMPORT_ROPE_LLAMA3) {
         float_member(e, "high_freq_factor", c->high_freq_factor);
         float_member(e, "low_freq_factor", c->low_freq_factor);
     }
-    if (c->rope != NL_ROPE_LINEAR)
+    if (c->rope != NL_IMPORT_ROPE_LINEAR)
         nl_emit_integer_member(e, "original_max_position_embeddings", c->original_positions);
     nl_emit_string_member(e, "rope_type", names[c->rope]);
     nl_emit_close(e, '}');

@@ -8,7 +8,12 @@
 #include "import.h"
 #include "safetensors_write.h"
 
-enum nl_import_rope { NL_ROPE_DEFAULT, NL_ROPE_LINEAR, NL_ROPE_YARN, NL_ROPE_LLAMA3 };
+enum nl_import_rope {
+    NL_IMPORT_ROPE_DEFAULT,
+    NL_IMPORT_ROPE_LINEAR,
+    NL_IMPORT_ROPE_YARN,
+    NL_IMPORT_ROPE_LLAMA3
+};
 
 /* Hyperparameters, in config.json's terms. */
 struct nl_import_config {

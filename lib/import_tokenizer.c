@@ -277,13 +277,7 @@ static void emit_text(struct nl_emit *e, const struct tokenizer *t, const char *
 
 static void emit_special_ids(struct nl_emit *e, const struct tokenizer *t, int64_t id)
 {
-    struct nl_buf key = {0};
-    nl_buf_add(&key, t->tokens[id].data, t->tokens[id].size);
-    if (nl_buf_check(&key, "token", NULL) != 0)
-        e->out->failed = true;
-    else
-        nl_emit_key(e, key.data);
-    nl_buf_free(&key);
+    nl_emit_long_key(e, t->tokens[id].data, t->tokens[id].size);
     nl_emit_open(e, '{');
     nl_emit_key(e, "id");
     emit_token(e, t, (uint32_t)id);
@@ -359,9 +353,7 @@ static void emit_vocab(struct nl_emit *e, const struct tokenizer *t)
     nl_emit_key(e, "vocab");
     nl_emit_open(e, '{');
     for (uint32_t id = 0; id < t->count; id++) {
-        emit_token(e, t, id);
-        nl_buf_puts(e->out, ": ");
-        e->after_key = true;
+        nl_emit_long_key(e, t->tokens[id].data, t->tokens[id].size);
         nl_emit_integer(e, id);
     }
     nl_emit_close(e, '}');

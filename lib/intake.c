@@ -5,17 +5,11 @@
 #include "modelpath.h"
 #include "tokenizer.h"
 
-static const char *header_string(const struct nl_json *header, const char *key)
-{
-    const struct nl_json *value = nl_json_get(header, key);
-    return nl_json_is(value, NL_JSON_STRING) ? nl_json_string(value) : NULL;
-}
-
 static int open_model(struct nl_intake *intake, const struct nl_json *header, struct nl_error *error)
 {
     struct nl_buf folder = {0};
-    const char *model = intake->model ? intake->model : header_string(header, "model");
-    if (nl_model_path(model, &folder, error) != 0 || nl_buf_check(&folder, "path", error) != 0) {
+    const char *model = intake->model ? intake->model : nl_json_get_string(header, "model");
+    if (nl_model_path(model, &folder, error) != 0) {
         nl_buf_free(&folder);
         return -1;
     }
@@ -30,7 +24,7 @@ static int open_model(struct nl_intake *intake, const struct nl_json *header, st
 static int check_tokenizer(const struct nl_intake *intake, struct nl_prompt *prompt, struct nl_error *error)
 {
     const struct nl_json *tokenizer = nl_json_get(prompt->header, "tokenizer");
-    const char *theirs = header_string(tokenizer, "sha256");
+    const char *theirs = nl_json_get_string(tokenizer, "sha256");
     char ours[65];
     if (!theirs || intake->any_tokenizer)
         return 0;
@@ -44,23 +38,10 @@ static int check_tokenizer(const struct nl_intake *intake, struct nl_prompt *pro
     return 0;
 }
 
-static struct nl_json *copy_object(const struct nl_json *object, struct nl_error *error)
-{
-    struct nl_json *copy = nl_json_new_object();
-    if (!copy)
-        nl_fail_memory(error, "header");
-    for (const struct nl_json *v = nl_json_first(object); copy && v; v = nl_json_next(v))
-        if (nl_json_set_copy(copy, nl_json_key(v), v, error) != 0) {
-            nl_json_free(copy);
-            copy = NULL;
-        }
-    return copy;
-}
-
 static int begin(struct nl_intake *intake, struct nl_prompt *prompt, const struct nl_frame *frame,
                  struct nl_error *error)
 {
-    prompt->header = copy_object(frame->object, error);
+    prompt->header = nl_json_copy(frame->object, error);
     if (!prompt->header)
         return -1;
     int64_t seq = 0;
@@ -73,7 +54,7 @@ static int begin(struct nl_intake *intake, struct nl_prompt *prompt, const struc
 
 static int finish(struct nl_prompt *prompt, const struct nl_frame *frame, struct nl_error *error)
 {
-    prompt->done = copy_object(frame->object, error);
+    prompt->done = nl_json_copy(frame->object, error);
     if (!prompt->done)
         return -1;
     if (nl_prompt_finish_is(prompt, "error"))
@@ -96,7 +77,7 @@ int nl_intake_next(struct nl_intake *intake, struct nl_prompt *prompt, struct nl
         return finish(prompt, &frame, error);
     case NL_FAIL:
         nl_json_free(intake->upstream_failure);
-        intake->upstream_failure = copy_object(frame.object, error);
+        intake->upstream_failure = nl_json_copy(frame.object, error);
         return nl_fail(error, NL_UPSTREAM, "%s", "");
     case NL_LGTS:
     case NL_LGTK:
@@ -108,14 +89,14 @@ int nl_intake_next(struct nl_intake *intake, struct nl_prompt *prompt, struct nl
 
 bool nl_prompt_finish_is(const struct nl_prompt *prompt, const char *finish)
 {
-    const char *theirs = header_string(prompt->done, "finish");
+    const char *theirs = nl_json_get_string(prompt->done, "finish");
     return theirs && strcmp(theirs, finish) == 0;
 }
 
 struct nl_json *nl_intake_header(const struct nl_intake *intake, const struct nl_prompt *prompt,
                                  struct nl_error *error)
 {
-    struct nl_json *header = copy_object(prompt->header, error);
+    struct nl_json *header = nl_json_copy(prompt->header, error);
     const struct nl_generation *generation = &intake->generation;
     if (header && nl_json_set_string(header, "model", intake->folder, error) == 0 &&
         nl_json_set_number(header, "seq", (double)prompt->seq, error) == 0 &&

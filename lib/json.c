@@ -143,6 +143,14 @@ struct nl_json *nl_json_new_object(void)
     return json_of(cJSON_CreateObject());
 }
 
+struct nl_json *nl_json_copy(const struct nl_json *json, struct nl_error *error)
+{
+    cJSON *copy = cJSON_Duplicate(tree_of(json), true);
+    if (!copy)
+        nl_fail_memory(error, "JSON");
+    return json_of(copy);
+}
+
 void nl_json_free(struct nl_json *json)
 {
     cJSON_Delete(tree_of(json));
@@ -206,6 +214,12 @@ const struct nl_json *nl_json_get(const struct nl_json *object, const char *key)
     return NULL;
 }
 
+const char *nl_json_get_string(const struct nl_json *object, const char *key)
+{
+    const struct nl_json *value = nl_json_get(object, key);
+    return nl_json_is(value, NL_JSON_STRING) ? nl_json_string(value) : NULL;
+}
+
 const char *nl_json_string(const struct nl_json *json)
 {
     return tree_of(json)->valuestring;
@@ -237,6 +251,15 @@ bool nl_json_integer(const struct nl_json *json, int64_t low, int64_t high, int6
     if (integer < low || integer > high)
         return false;
     *out = integer;
+    return true;
+}
+
+bool nl_json_id(const struct nl_json *json, uint32_t *out)
+{
+    int64_t integer;
+    if (!nl_json_integer(json, 0, UINT32_MAX, &integer))
+        return false;
+    *out = (uint32_t)integer;
     return true;
 }
 
@@ -338,10 +361,10 @@ void nl_json_print_key(const struct nl_json *member, struct nl_buf *out)
     print_string(out, key, strlen(key), true);
 }
 
-/* The shortest of the spellings that reads back as the same double; a number that JSON lacks: null. */
-static void print_number(double value, struct nl_buf *out)
+void nl_json_print_number(double value, struct nl_buf *out)
 {
     char text[40] = "null";
+    locale_t before = nl_locale_enter();
     if (value == floor(value) && fabs(value) <= exact_limit)
         snprintf(text, sizeof text, "%.0f", value);
     else if (isfinite(value))
@@ -350,12 +373,14 @@ static void print_number(double value, struct nl_buf *out)
             if (strtod(text, NULL) == value)
                 break;
         }
+    nl_locale_leave(before);
     nl_buf_puts(out, text);
 }
 
-static void print(const cJSON *tree, struct nl_buf *out)
+void nl_json_print(const struct nl_json *json, struct nl_buf *out)
 {
-    enum nl_json_type type = nl_json_type(json_of(tree));
+    const cJSON *tree = tree_of(json);
+    enum nl_json_type type = nl_json_type(json);
     switch (type) {
     case NL_JSON_NULL:
         nl_buf_puts(out, "null");
@@ -367,7 +392,7 @@ static void print(const cJSON *tree, struct nl_buf *out)
         nl_buf_puts(out, "true");
         break;
     case NL_JSON_NUMBER:
-        print_number(tree->valuedouble, out);
+        nl_json_print_number(tree->valuedouble, out);
         break;
     case NL_JSON_STRING:
         print_string(out, tree->valuestring, strlen(tree->valuestring), true);
@@ -382,15 +407,8 @@ static void print(const cJSON *tree, struct nl_buf *out)
                 nl_json_print_key(json_of(child), out);
                 nl_buf_putc(out, ':');
             }
-            print(child, out);
+            nl_json_print(json_of(child), out);
         }
         nl_buf_putc(out, type == NL_JSON_ARRAY ? ']' : '}');
     }
-}
-
-void nl_json_print(const struct nl_json *json, struct nl_buf *out)
-{
-    locale_t before = nl_locale_enter();
-    print(tree_of(json), out);
-    nl_locale_leave(before);
 }

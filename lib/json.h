@@ -29,7 +29,8 @@ struct nl_json *nl_json_parse(const char *text, size_t length, const char *name,
 /* The value in a file. */
 struct nl_json *nl_json_load(const char *path, struct nl_error *error);
 struct nl_json *nl_json_new_object(void); /* NULL when out of memory */
-void nl_json_free(struct nl_json *);      /* of a root; NULL is fine */
+struct nl_json *nl_json_copy(const struct nl_json *, struct nl_error *error);
+void nl_json_free(struct nl_json *); /* of a root; NULL is fine */
 
 enum nl_json_type nl_json_type(const struct nl_json *);
 bool nl_json_is(const struct nl_json *, enum nl_json_type); /* false for NULL */
@@ -42,6 +43,8 @@ size_t nl_json_count(const struct nl_json *);    /* of children; walks them */
 /* An object's member, case-sensitive; NULL when absent or `object` is NULL or no object. Walks the members:
    not for big objects. */
 const struct nl_json *nl_json_get(const struct nl_json *object, const char *key);
+/* A member that is a string; else NULL. */
+const char *nl_json_get_string(const struct nl_json *object, const char *key);
 
 /* The caller has checked the type. */
 const char *nl_json_string(const struct nl_json *);
@@ -50,6 +53,8 @@ double nl_json_number(const struct nl_json *);
 void nl_json_copy_string(const struct nl_json *, struct nl_buf *out);
 /* True when the value is a number with an integer value in [low, high] (exact up to 2^53). */
 bool nl_json_integer(const struct nl_json *, int64_t low, int64_t high, int64_t *out);
+/* The same below 2^32: an id, a position. */
+bool nl_json_id(const struct nl_json *, uint32_t *out);
 
 /* Sets a member, replacing an old one. -1 only when out of memory. */
 int nl_json_set_string(struct nl_json *object, const char *key, const char *value, struct nl_error *error);
@@ -64,6 +69,8 @@ void nl_json_remove(struct nl_json *object, const char *key);
 /* Appends the value's text on one line, without white space. */
 void nl_json_print(const struct nl_json *, struct nl_buf *out);
 void nl_json_print_key(const struct nl_json *member, struct nl_buf *out); /* quoted */
+/* Appends the shortest spelling that reads back as the same double; null for one that JSON lacks. */
+void nl_json_print_number(double value, struct nl_buf *out);
 /* Appends a string of `length` UTF-8 bytes quoted and escaped, other bytes than UTF-8 as U+FFFD. */
 void nl_json_quote(struct nl_buf *out, const char *string, size_t length);
 

@@ -14,10 +14,8 @@ static int fault_in(const struct nl_reader *reader, const char *key, const char 
 static int get_number(struct nl_reader *reader, const struct nl_json *object, const char *key, uint32_t *out,
                       struct nl_error *error)
 {
-    int64_t value;
-    if (!nl_json_integer(nl_json_get(object, key), 0, UINT32_MAX, &value))
+    if (!nl_json_id(nl_json_get(object, key), out))
         return fault_in(reader, key, "is no number below 2^32", error);
-    *out = (uint32_t)value;
     return 0;
 }
 
@@ -30,10 +28,9 @@ static int add_ids(struct nl_reader *reader, const struct nl_json *object, uint3
         return fault_in(reader, "ids", "is no array", error);
     *count = 0;
     for (const struct nl_json *value = nl_json_first(ids); value; value = nl_json_next(value)) {
-        int64_t integer;
-        if (!nl_json_integer(value, 0, UINT32_MAX, &integer))
+        uint32_t id;
+        if (!nl_json_id(value, &id))
             return fault_in(reader, "ids", "holds what is no id", error);
-        uint32_t id = (uint32_t)integer;
         nl_buf_add(&reader->payload, &id, sizeof id);
         ++*count;
     }
@@ -99,11 +96,10 @@ static int convert(struct nl_reader *reader, struct nl_json *object, struct nl_e
 {
     if (!nl_json_is(object, NL_JSON_OBJECT))
         return nl_reader_fault(reader, NL_DATA, "not a JSON object", error);
-    const struct nl_json *kind = nl_json_get(object, "kind");
-    if (!nl_json_is(kind, NL_JSON_STRING) || strlen(nl_json_string(kind)) != 4 ||
-        !nl_reader_is_kind(nl_json_string(kind)))
+    const char *kind = nl_json_get_string(object, "kind");
+    if (!kind || strlen(kind) != 4 || !nl_reader_is_kind(kind))
         return nl_reader_fault(reader, NL_DATA, "\"kind\" is no four letters or digits", error);
-    nl_reader_begin(reader, nl_json_string(kind));
+    nl_reader_begin(reader, kind);
     uint32_t number;
     if (strcmp(reader->kind, "TOKS") == 0)
         return add_ids(reader, object, &number, error);
