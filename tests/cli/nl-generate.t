@@ -12,7 +12,8 @@ field() {
 }
 text() { "$@" | tr -s ' \n' '  ' | sed 's/ $//'; }
 
-for name in llama llama-bf16-llama3rope-tied-sharded llama-f16-linear-bias llama-long mistral-window mistral-window-long; do
+for name in llama llama-bf16-llama3rope-tied-sharded llama-f16-linear-bias llama-long mistral-window mistral-window-long \
+    qwen2-yarn qwen3 gemma2 gemma3 phi3-longrope llama-dynamic gpt2; do
     field $name prompt > "$tap_dir/prompt"
     want=$(field $name greedy)
     is "$name: 64 greedy ids" "$(text nl-generate -m $models/$name -c 4096 -n 64 --text < "$tap_dir/prompt")" "$want"
@@ -46,6 +47,26 @@ ok "another seed, other draws" test \
 is "JSON says why it ended" "$(nl-generate -m $m -n 2 --json < "$tap_dir/p3" | grep -o '"finish":"[a-z]*"')" '"finish":"length"'
 is "the context ends it: N - p + 1 new ids" "$(nl-generate -m $m -c 10 --text < "$tap_dir/p3" | wc -w)" 8
 exits "which is no error" 0 '' sh -c "nl-generate -m $m -c 10 --json < $tap_dir/p3 | grep -q '\"finish\":\"context\"'"
+
+# What transformers generates with these options.
+while IFS=$'\t' read -r name ids options want why; do
+    read -ra words <<< "$options"
+    is "generate: $why" "$(echo "$ids" | text nl-generate -m "tests/data/forward/$name" "${words[@]}" --text)" "$want"
+done << 'CASES'
+llama_gqa	1 7 33	-n 12 -c 64 --ignore-eos	23 19 32 39 37 7 41 1 46 11 43 5	no end token: runs to the limit
+llama_gqa	1 7 33	-n 12 -c 64 --ignore-eos --stop-id 46,32	23 19 32	a list of end tokens: either ends it, and it is the last id
+llama_gqa	1 7 33	-n 12 -c 64 --ignore-eos --stop-id 46	23 19 32 39 37 7 41 1 46	one end token further on
+llama_gqa	1 7 33	-n 5 -c 64 --ignore-eos --stop-id 0	23 19 32 39 37	an end token that never comes
+qwen2_bias	1 6 31 14	-n 12 -c 64	7 34 47 20 2	config.json's end token when there is no generation_config.json
+llama_generate	1 7 33	-n 12 -c 64	23 19 32 39	generation_config.json's list wins over config.json's single token
+llama_generate	1 39 7 33	-n 6 -c 64	2 41	an end token inside the prompt does not stop anything
+llama_generate	1 7 33	-n 1 -c 64	23	one new token
+llama_generate	1 7 33 12 40 3 9 11 5 2 6 8	-n 10 -c 64 --ignore-eos	33 7 20 5 37 32 5 37 37 32	generation reaches max_position_embeddings (16) and would go on
+llama_generate	1 6 11 16 21 26 31 36 41 46 3 8 13 18 23 28 33 38 43 0	-n 4 -c 64 --ignore-eos	1 43 31 10	a prompt longer than max_position_embeddings
+mistral_window	1 7 33	-n 24 -c 64 --ignore-eos	47 45 7 13 3 17 18 27 38 17 25 3 27 30 17 4 40 26 11 17 47 17 24 24	a windowed cache: far more tokens than the window of 4
+llama_tied	12 3 41	-n 10 -c 64 --ignore-eos --repetition-penalty 1.4	23 41 41 41 26 41 8 46 22 19	a repetition penalty acts on greedy choices, prompt included
+llama_tied	12 3 41	-n 10 -c 64 --ignore-eos	23 41 41 41 41 0 23 41 41 41	the same without the penalty
+CASES
 
 # What can be wrong.
 bad() { # NAME STATUS PATTERN INPUT COMMAND...
@@ -97,7 +118,6 @@ short_tensor	3	\[2, 8\], the config asks for \[4, 8\]: model.layers.0.self_attn.
 lost_tensor	3	tensor is missing: model.norm.weight
 lost_layer	3	tensor is missing: model.layers.1
 int_weights	5	I16
-f64_weights	5	F64
 heads_undivided	3	num_attention_heads 3 is not a multiple of num_key_value_heads 2
 CASES
 for name in single whole stray_file no_total_size extra_tensor; do
@@ -115,7 +135,7 @@ done << 'CASES'
 no hidden_size	3	hidden_size is missing: .*config.json	/hidden_size/d
 hidden_size 0	3	hidden_size is not	s/"hidden_size": 72/"hidden_size": 0/
 another architecture	5	supported: LlamaForCausalLM.*: MambaForCausalLM	s/LlamaForCausalLM/MambaForCausalLM/
-another activation	5	hidden_act.*gelu	s/"silu"/"gelu"/
+another activation	5	activation.*relu6	s/"silu"/"relu6"/
 another rope	5	rope_type.*magic	s/"rope_type": "default"/"rope_type": "magic"/
 a rope factor of 0	3	factor is not	s/"rope_type": "default"/"rope_type": "linear", "factor": 0/
 quantised	5	quantisation: awq	s/"use_cache": true/"quantization_config": {"quant_method": "awq"}/
@@ -137,7 +157,7 @@ exits "an upstream that failed is not reported twice" 8 '' \
     sh -c "nl-forward -m ./nothing 2> /dev/null < $tap_dir/p3 | nl-generate -m $m"
 
 # Signals: what is written stays a whole stream, and the status is the signal's.
-(echo 5 6 7 && sleep 5) | nl-generate -m $m -n 100000 -c 1000000 --json > "$tap_dir/cancelled" 2> "$tap_dir/err" &
+(echo 5 6 7 && sleep 5) | nl-generate -m $m -n 100000 -c 100000 --json > "$tap_dir/cancelled" 2> "$tap_dir/err" &
 sleep 0.7
 pkill -INT -P $$ nl-generate
 wait $!
