@@ -63,10 +63,8 @@ static int add_shards(struct nl_shards *shards, struct nl_error *error)
 {
     const struct nl_index *index = shards->index;
     shards->paths = calloc(index->n_shards + 1, sizeof *shards->paths);
-    if (!shards->paths) {
-        nl_fail_memory(error, index->path);
-        return -1;
-    }
+    if (!shards->paths)
+        return nl_fail_memory(error, index->path);
     for (; shards->count < index->n_shards; shards->count++) {
         shards->paths[shards->count] = nl_index_shard_path(index, index->shards[shards->count], error);
         if (!shards->paths[shards->count])
@@ -109,8 +107,7 @@ int nl_shards_find(struct nl_shards *shards, const char *path, struct nl_faults 
     shards->paths = calloc(1, sizeof *shards->paths);
     if (!shards->paths) {
         free(name);
-        nl_fail_memory(error, path);
-        return -1;
+        return nl_fail_memory(error, path);
     }
     shards->paths[shards->count++] = name;
     return 0;
@@ -273,20 +270,18 @@ void nl_checkpoint_close(struct nl_checkpoint *checkpoint)
     free(checkpoint);
 }
 
+static int compare_name(const void *name, const void *tensor)
+{
+    return strcmp(name, (*(const struct nl_tensor *const *)tensor)->name);
+}
+
 const struct nl_tensor *nl_checkpoint_find(const struct nl_checkpoint *checkpoint, const char *name)
 {
-    size_t low = 0, high = checkpoint->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(checkpoint->tensors[middle]->name, name);
-        if (order == 0)
-            return checkpoint->tensors[middle];
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
+    const struct nl_tensor *const *found =
+        checkpoint->count
+            ? bsearch(name, checkpoint->tensors, checkpoint->count, sizeof *checkpoint->tensors, compare_name)
+            : NULL;
+    return found ? *found : NULL;
 }
 
 /* Checks each file; a shard that is missing or unreadable is a fault of the checkpoint, a single file that is

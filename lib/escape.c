@@ -15,19 +15,12 @@ static int32_t decode(const char *s, size_t *length)
     while (there < 4 && b[there])
         there++;
     *length = nl_utf8_length(b, there);
-    switch (*length) {
-    case 0:
+    if (*length == 0) {
         *length = 1;
         return -1;
-    case 1:
-        return b[0];
-    case 2:
-        return (b[0] & 31) << 6 | (b[1] & 63);
-    case 3:
-        return (b[0] & 15) << 12 | (b[1] & 63) << 6 | (b[2] & 63);
-    default:
-        return (b[0] & 7) << 18 | (b[1] & 63) << 12 | (b[2] & 63) << 6 | (b[3] & 63);
     }
+    unsigned size;
+    return (int32_t)nl_utf8_get(s, &size);
 }
 
 static bool unfit(int32_t c)

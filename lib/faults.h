@@ -7,9 +7,9 @@
 #include "base.h"
 
 struct nl_faults {
-    struct nl_error *
-        error; /* set: stop at the first fault, which becomes this error (NL_DATA, with ": path" behind it) */
-    /* else called for each fault: "what is wrong: where", without the path; may be NULL */
+    /* Set: stop at the first fault, which becomes this error (NL_DATA, with ": path" behind it). */
+    struct nl_error *error;
+    /* Else called for each fault: "what is wrong: where", without the path; may be NULL. */
     void (*report)(void *context, const char *path, const char *message);
     void *context;
     const char *path; /* the file being read; set by who reads it */

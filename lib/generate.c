@@ -235,10 +235,8 @@ static int step(struct nl_generate *generate, struct nl_error *error)
         if (job->finish)
             continue;
         size_t fed = nl_sequence_length(job->sequence), rest = job->prompt.ids.count - fed;
-        uint32_t take =
-            rest == 1
-                ? 1
-                : (uint32_t)(rest < room ? rest : room); /* a chosen id always fits: batch rows are kept */
+        /* A chosen id always fits: as many rows as the batch has are kept for them. */
+        uint32_t take = rest == 1 ? 1 : (uint32_t)(rest < room ? rest : room);
         if (take == 0)
             continue;
         room -= rest == 1 ? 0 : take;

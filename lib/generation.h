@@ -14,8 +14,8 @@ struct nl_generation {
     struct nl_ids eos; /* eos_token_id, an integer or a list; negative ones are left out; may be empty */
     bool has_bos;
     uint32_t bos; /* likewise bos_token_id */
-    struct nl_json
-        *processors; /* the keys that change greedy output, for NLS1's "generation"; NULL: none; owned */
+    /* The keys that change greedy output, for NLS1's "generation"; NULL: none; owned. */
+    struct nl_json *processors;
 };
 
 /* Reads a model folder. NL_NOT_FOUND: neither file is there; NL_DATA: not a JSON object, or an id that is

@@ -107,8 +107,8 @@ static int compare_scored(const void *a, const void *b)
     const struct scored *x = a, *y = b;
     if (x->score != y->score)
         return x->score > y->score ? -1 : 1;
-    const uint32_t *p = (const uint32_t[]){x->merge.whole, x->merge.left, x->merge.right};
-    const uint32_t *q = (const uint32_t[]){y->merge.whole, y->merge.left, y->merge.right};
+    const uint32_t p[] = {x->merge.whole, x->merge.left, x->merge.right};
+    const uint32_t q[] = {y->merge.whole, y->merge.left, y->merge.right};
     for (int i = 0; i < 3; i++)
         if (p[i] != q[i])
             return p[i] < q[i] ? -1 : 1;

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 static uint64_t file_number(const char *path, uint64_t fallback)
 {
@@ -44,8 +45,8 @@ static uint64_t cgroup_left(void)
     }
     if (limit >= UINT64_MAX / 4)
         return UINT64_MAX;
-    uint64_t cached =
-        meminfo("Cached"); /* counted as used, but given back; the group's share is at most this */
+    /* The page cache counts as used, but is given back; the group's share is at most this. */
+    uint64_t cached = meminfo("Cached");
     used = used > cached ? used - cached : 0;
     return used < limit ? limit - used : 0;
 }
@@ -55,7 +56,7 @@ static uint64_t address_space_left(void)
     struct rlimit limit;
     if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
         return UINT64_MAX;
-    uint64_t pages = file_number("/proc/self/statm", 0), used = pages * 4096;
+    uint64_t pages = file_number("/proc/self/statm", 0), used = pages * (uint64_t)sysconf(_SC_PAGESIZE);
     return used < limit.rlim_cur ? limit.rlim_cur - used : 0;
 }
 

@@ -1,13 +1,11 @@
 #include "modelpath.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 
 #include "escape.h"
 #include "file.h"
 
-/* A variable that is set to something; an empty one counts as unset, as it does for Hugging Face's library.
- */
+/* A variable that is set to something; an empty one counts as unset (huggingface_hub: an empty path). */
 static const char *variable(const char *name)
 {
     const char *value = getenv(name);
@@ -70,7 +68,8 @@ struct repository {
 
 static bool is_name_byte(char c)
 {
-    return isalnum((unsigned char)c) || c == '-' || c == '_' || c == '.';
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' ||
+           c == '_' || c == '.';
 }
 
 /* False when `model` cannot be the name of a repository. Names are ASCII letters, digits, '-', '_', '.', with

@@ -6,8 +6,8 @@
 
 enum {
     FIRST_STACK = 64 << 10,
-    LARGEST_STACK =
-        64 << 20, /* reserved, touched as needed; beyond it the interpreter, which uses the heap, goes on */
+    /* Reserved, touched as needed; beyond it the interpreter, which uses the heap, goes on. */
+    LARGEST_STACK = 64 << 20,
 };
 
 struct nl_regex {

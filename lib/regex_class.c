@@ -1,5 +1,4 @@
 /* Classes and properties of the regexes. */
-#include <ctype.h>
 #include <stdlib.h>
 
 #include "charset.h"
@@ -113,6 +112,12 @@ static const struct {
     {"xdigit", {0, .extra = "0-9A-Fa-f", .native = ""}},
 };
 
+/* Of ASCII, whatever the locale. */
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+}
+
 static bool find_property(const char *name, struct nl_regex_property *property)
 {
     for (size_t i = 0; i < sizeof properties / sizeof *properties; i++)
@@ -137,7 +142,7 @@ static int named_property(struct nl_regex_source *source, const char *terminator
             continue;
         if (c >= 0x80 || length + 1 == sizeof name)
             return nl_regex_refuse(source, "unknown character property");
-        name[length++] = (char)tolower((int)c);
+        name[length++] = lower((char)c);
     }
     name[length] = '\0';
     bool bracket = terminator[0] == ':';
@@ -163,7 +168,7 @@ int nl_regex_escaped_property(struct nl_regex_source *source, struct nl_regex_pr
         return 1;
     }
     for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
-        if (tolower((unsigned char)c) == letters[i].letter && find_property(letters[i].name, property)) {
+        if (lower(c) == letters[i].letter && find_property(letters[i].name, property)) {
             source->at++;
             property->negated = c != letters[i].letter;
             return 1;

@@ -19,8 +19,8 @@ struct nl_regex_property {
     bool alphabetic;     /* and all Alphabetic characters */
     bool negated;
     const char *extra; /* more characters, as PCRE2 writes them in a class, or NULL */
-    const char
-        *native; /* the same categories in PCRE2's spelling, NULL when it has none that can be trusted */
+    /* The same categories in PCRE2's spelling, NULL when it has none that can be trusted. */
+    const char *native;
 };
 
 /* NL_UNSUPPORTED: "regex not supported (why): pattern". */

@@ -16,6 +16,8 @@
 #include "faults.h"
 #include "file.h"
 
+enum { NL_ST_MAX_HEADER = 100000000 }; /* bytes */
+
 struct nl_safetensors;
 
 /* All pointers belong to the file and live until nl_safetensors_close. */

@@ -5,8 +5,7 @@
 
 #include "file.h"
 #include "json.h"
-
-enum { MAX_HEADER = 100000000 };
+#include "safetensors.h"
 
 static int compare(const void *a, const void *b)
 {
@@ -59,8 +58,9 @@ static int make_header(struct nl_st_writer *writer, struct nl_buf *out, const st
     writer->left = begin;
     if (nl_buf_check(out, "header", error) != 0)
         return -1;
-    if (out->size - 8 > MAX_HEADER)
-        return nl_fail(error, NL_DATA, "header would be larger than %d bytes: %s", MAX_HEADER, writer->name);
+    if (out->size - 8 > NL_ST_MAX_HEADER)
+        return nl_fail(error, NL_DATA, "header would be larger than %d bytes: %s", NL_ST_MAX_HEADER,
+                       writer->name);
     for (int i = 0; i < 8; i++)
         out->data[i] = (char)((uint64_t)(out->size - 8) >> 8 * i & 255);
     return 0;

@@ -6,11 +6,9 @@
 
 #include "safetensors.h"
 
-enum { NL_ST_MAX_HEADER = 100000000 };
-
 /* Scans file->header; fills tensors (in the header's order, without `data`, `by_name` NULL) and metadata.
- *Checks each entry by itself, not the layout. complete: every entry gave usable offsets. False: a fault or no
- *memory ended the scan. */
+   Checks each entry by itself, not the layout. *complete: every entry gave usable offsets. False: a fault or
+   no memory ended the scan. */
 bool nl_st_scan_header(struct nl_safetensors *file, struct nl_faults *faults, bool *complete);
 
 /* Memory that lives as long as the file, aligned to 8; NULL when out of memory. */

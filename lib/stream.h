@@ -41,8 +41,8 @@ struct nl_frame {
     const float *logits; /* LGTS, LGTK: [count] */
     size_t count;
     uint32_t position; /* LGTS, LGTK: of the token after the first `position` ids; CUTS: how many ids stay */
-    struct nl_json
-        *object; /* NLS1, DONE, FAIL, meta: owned by the reader, until the next call; may be edited */
+    /* NLS1, DONE, FAIL, meta: owned by the reader, until the next call; may be edited. */
+    struct nl_json *object;
 };
 
 struct nl_reader;

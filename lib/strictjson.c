@@ -71,22 +71,14 @@ static bool hex4(struct nl_scan *scan, uint32_t *value)
     return true;
 }
 
+/* U+0000 in two bytes, which no valid UTF-8 holds. */
 static void put_utf8(struct nl_buf *out, uint32_t c)
 {
-    if (c >= 0x10000) {
-        nl_buf_putc(out, (char)(0xf0 | c >> 18));
-        nl_buf_putc(out, (char)(0x80 | (c >> 12 & 0x3f)));
-        nl_buf_putc(out, (char)(0x80 | (c >> 6 & 0x3f)));
-    } else if (c >= 0x800) {
-        nl_buf_putc(out, (char)(0xe0 | c >> 12));
-        nl_buf_putc(out, (char)(0x80 | (c >> 6 & 0x3f)));
-    } else if (c >= 0x80 || c == 0) { /* U+0000 in two bytes, which no valid UTF-8 holds */
-        nl_buf_putc(out, (char)(0xc0 | c >> 6));
-    } else {
-        nl_buf_putc(out, (char)c);
-        return;
-    }
-    nl_buf_putc(out, (char)(0x80 | (c & 0x3f)));
+    char bytes[4];
+    if (c == 0)
+        nl_buf_puts(out, "\xc0\x80");
+    else
+        nl_buf_add(out, bytes, nl_utf8_put(c, bytes));
 }
 
 /* The scan stands behind "\u". */

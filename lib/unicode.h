@@ -1,5 +1,5 @@
 /*
- * unicode.h: UTF-8, properties and normal forms of characters. The only file that knows utf8proc.
+ * unicode.h: properties and normal forms of characters. The only file that knows utf8proc.
  *
  * Properties are those of Unicode 16, from own tables: regexes and splits then do not depend on what the
  * installed libraries know. Normal forms follow `tokenizers` 0.23, whose tables are of Unicode 9: a character
@@ -10,6 +10,7 @@
 #define NL_UNICODE_H
 
 #include "buf.h"
+#include "utf8.h"
 
 /* In the order of their two-letter names. */
 enum nl_category {
@@ -47,18 +48,6 @@ enum nl_category {
 };
 enum { NL_CODE_POINTS = 0x110000 };
 
-/* `length` itself when all is UTF-8 (no surrogates, nothing overlong), else the offset of the first byte that
- *is not; bad (may be NULL) gets the length of that maximal bad part, which one U+FFFD replaces. */
-size_t nl_utf8_check(const char *text, size_t length, size_t *bad);
-/* The character that begins at valid UTF-8; *size its bytes. */
-uint32_t nl_utf8_get(const char *text, unsigned *size);
-/* The bytes of a character that begins with this byte. */
-unsigned nl_utf8_size(unsigned char first);
-/* Writes 1 to 4 bytes; returns how many. */
-unsigned nl_utf8_put(uint32_t c, char out[4]);
-/* The start of the last character before `end` > 0. */
-size_t nl_utf8_back(const char *text, size_t end);
-
 enum nl_category nl_unicode_category(uint32_t c);
 bool nl_unicode_is_alphabetic(uint32_t c);
 bool nl_unicode_is_space(uint32_t c);   /* White_Space */
@@ -71,9 +60,9 @@ bool nl_unicode_newer_range(size_t i, uint32_t *first, uint32_t *last);
  * for. */
 void nl_unicode_add_categories(uint32_t mask, bool alphabetic, uint64_t bits[NL_CODE_POINTS / 64]);
 
-enum nl_form_of_text { NL_NFC, NL_NFD, NL_NFKC, NL_NFKD };
+enum nl_normal_form { NL_NFC, NL_NFD, NL_NFKC, NL_NFKD };
 /* Appends the normal form of valid UTF-8. */
-int nl_unicode_normalize(enum nl_form_of_text form, const char *text, size_t length, struct nl_buf *out,
+int nl_unicode_normalize(enum nl_normal_form form, const char *text, size_t length, struct nl_buf *out,
                          struct nl_error *error);
 void nl_unicode_lowercase(const char *text, size_t length, struct nl_buf *out);
 

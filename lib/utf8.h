@@ -1,5 +1,5 @@
 /*
- * utf8.h: the one rule that every reader of text needs.
+ * utf8.h: UTF-8 (RFC 3629): what is valid, from characters to bytes and back.
  */
 #ifndef NL_UTF8_H
 #define NL_UTF8_H
@@ -24,5 +24,17 @@ static inline size_t nl_utf8_length(const uint8_t *s, size_t size)
                (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f);
     return bad ? 0 : length;
 }
+
+/* `length` itself when all is UTF-8 (no surrogates, nothing overlong), else the offset of the first byte that
+ * is not; bad (may be NULL) gets the length of that maximal bad part, which one U+FFFD replaces. */
+size_t nl_utf8_check(const char *text, size_t length, size_t *bad);
+/* The character that begins at valid UTF-8; *size its bytes. */
+uint32_t nl_utf8_get(const char *text, unsigned *size);
+/* The bytes of a character that begins with this byte. */
+unsigned nl_utf8_size(unsigned char first);
+/* Writes 1 to 4 bytes; returns how many. */
+unsigned nl_utf8_put(uint32_t c, char out[4]);
+/* The start of the last character before `end` > 0. */
+size_t nl_utf8_back(const char *text, size_t end);
 
 #endif

@@ -56,7 +56,7 @@ static void normal_forms(void **state)
 {
     (void)state;
     static const struct {
-        enum nl_form_of_text form;
+        enum nl_normal_form form;
         const char *text, *wanted;
     } cases[] = {
         {NL_NFC, "a\u0308x", "\u00e4x"},
