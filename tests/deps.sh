@@ -25,6 +25,7 @@ need perl command -v prove
 need mandoc command -v mandoc
 need shellcheck command -v shellcheck
 need gawk command -v gawk
+need zstd command -v zstd
 need python3-pip python3 -m pip --version
 if [ -n "${CI:-}" ]; then
     need clang command -v clang
