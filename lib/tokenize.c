@@ -67,23 +67,6 @@ int nl_tokenize_open(struct nl_tokenize *tokenize, const char *model, struct nl_
     return result;
 }
 
-/* Puts U+FFFD in the place of each maximal part that is not UTF-8. */
-static void repair(struct nl_buf *out, const char *text, size_t length)
-{
-    size_t at = 0, bad = 0;
-    nl_buf_clear(out);
-    nl_buf_add(out, "", 0);
-    while (at < length) {
-        size_t good = nl_utf8_check(text + at, length - at, &bad);
-        nl_buf_add(out, text + at, good);
-        at += good;
-        if (at == length)
-            break;
-        nl_buf_puts(out, "\xef\xbf\xbd");
-        at += bad;
-    }
-}
-
 /* The ids of one text into tokenize->ids. */
 static int encode(struct nl_tokenize *tokenize, const struct nl_records *records, const char *text,
                   size_t length, struct nl_error *error)
@@ -94,7 +77,8 @@ static int encode(struct nl_tokenize *tokenize, const struct nl_records *records
         return nl_fail(error, NL_DATA, "not UTF-8 (--invalid=replace puts U+FFFD there): %s: byte %llu",
                        records->name, (unsigned long long)(records->offset + good));
     if (good < length) {
-        repair(&tokenize->repaired, text, length);
+        nl_buf_clear(&tokenize->repaired);
+        nl_utf8_repair(text, length, &tokenize->repaired);
         if (nl_buf_check(&tokenize->repaired, "text", error) != 0)
             return -1;
         text = tokenize->repaired.data;

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "buf.h"
+
 /* The bytes a sequence with this first byte has (0: none starts so), and the limits of its second byte. */
 static unsigned lead(unsigned char first, unsigned char *low, unsigned char *high)
 {
@@ -49,6 +51,21 @@ size_t nl_utf8_check(const char *text, size_t length, size_t *bad)
         at += size;
     }
     return length;
+}
+
+void nl_utf8_repair(const char *text, size_t length, struct nl_buf *out)
+{
+    size_t at = 0, bad = 0;
+    nl_buf_add(out, "", 0);
+    while (at < length) {
+        size_t good = nl_utf8_check(text + at, length - at, &bad);
+        nl_buf_add(out, text + at, good);
+        at += good;
+        if (at == length)
+            break;
+        nl_buf_puts(out, "\xef\xbf\xbd");
+        at += bad;
+    }
 }
 
 uint32_t nl_utf8_get(const char *text, unsigned *size)

@@ -28,6 +28,9 @@ static inline size_t nl_utf8_length(const uint8_t *s, size_t size)
 /* `length` itself when all is UTF-8 (no surrogates, nothing overlong), else the offset of the first byte that
  * is not; bad (may be NULL) gets the length of that maximal bad part, which one U+FFFD replaces. */
 size_t nl_utf8_check(const char *text, size_t length, size_t *bad);
+struct nl_buf;
+/* Appends the text with U+FFFD in the place of each maximal part that is not UTF-8. */
+void nl_utf8_repair(const char *text, size_t length, struct nl_buf *out);
 /* The character that begins at valid UTF-8; *size its bytes. */
 uint32_t nl_utf8_get(const char *text, unsigned *size);
 /* The bytes of a character that begins with this byte. */
