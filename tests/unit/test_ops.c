@@ -263,7 +263,7 @@ static void expect_near(const struct nl_cpu_kernels *set, const char *what, cons
                      (double)want[i]);
 }
 
-static void check_norm(uint32_t width, uint32_t tokens, bool add, bool at_outputs)
+static void check_norm(uint32_t width, uint32_t tokens, bool add, bool at_outputs, bool centred)
 {
     struct bench b;
     set_up(&b, tokens);
@@ -276,6 +276,8 @@ static void check_norm(uint32_t width, uint32_t tokens, bool add, bool at_output
     struct nl_op op = {.kind = NL_OP_NORM, .in = 0, .out = 1};
     op.norm.weight = weight;
     op.norm.epsilon = 0.01f;
+    op.norm.centred = centred;
+    op.norm.bias = centred ? y : NULL; /* any numbers do */
     op.norm.add = add ? 2 : NL_NO_BUFFER;
     op.norm.add_scale = 0.5f;
     op.norm.at_outputs = at_outputs;
@@ -301,29 +303,32 @@ static void norm_shapes(void **state)
     (void)state;
     for (int i = 0; i < 8; i++)
         for (uint32_t tokens = 1; tokens <= 9; tokens += 4)
-            for (int flags = 0; flags < 4; flags++)
-                check_norm(widths[i], tokens, flags & 1, flags & 2);
+            for (int flags = 0; flags < 8; flags++)
+                check_norm(widths[i], tokens, flags & 1, flags & 2, flags & 4);
 }
 
 static void gate_shapes(void **state)
 {
     static const uint32_t widths[] = {1, 3, 31, 33, 127, 1000};
     (void)state;
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 36; i++) {
         struct bench b;
+        bool gated = i % 2 == 0;
         set_up(&b, 5);
-        b.plan.width[0] = 2 * widths[i];
-        b.plan.width[1] = widths[i];
+        b.plan.width[0] = (gated ? 2 : 1) * widths[i / 6];
+        b.plan.width[1] = widths[i / 6];
         float *x = random_floats(MAX_TOKENS * (size_t)b.plan.width[0]);
         for (size_t j = 0; j < 5 * (size_t)b.plan.width[0]; j++)
-            x[j] *= 100; /* e^x over and underflows */
+            x[j] *= j % 2 ? 100 : 1; /* e^x over and underflows */
         struct nl_op op = {.kind = NL_OP_GATE, .in = 0, .out = 1};
+        op.gate.activation = (enum nl_activation)(i / 2 % 3);
+        op.gate.gated = gated;
         const float *initial[3] = {x};
         struct snapshot want, got;
         run(&nl_cpu_reference, 1, &b, initial, &op, 1, &want);
         FOR_SETS (set, threads) {
             run(set, threads, &b, initial, &op, 1, &got);
-            expect_near(set, "gate", got.buffers[1], want.buffers[1], 5 * (size_t)widths[i], 1e-6);
+            expect_near(set, "gate", got.buffers[1], want.buffers[1], 5 * (size_t)widths[i / 6], 1e-6);
             free_snapshot(&got);
         }
         free_snapshot(&want);
@@ -353,6 +358,8 @@ static void check_attention(uint32_t heads, uint32_t kv, uint32_t dim, uint32_t 
     ops[0].attention.head_dim = ops[1].attention.head_dim = dim;
     ops[1].attention.window = window;
     ops[1].attention.scale = 1.3f;
+    ops[1].attention.cap = dim % 3 == 0 ? 1.5f : 0;
+    ops[0].attention.rope = heads == 8 ? NL_NO_ROPE : 0;
     struct nl_error error = {0};
     float *qkv = random_floats((past + MAX_TOKENS) * (size_t)b.plan.width[0]);
     float *want = NULL;
@@ -429,6 +436,11 @@ static void embed_rows(void **state)
         struct nl_op op = {.kind = NL_OP_EMBED, .in = NL_NO_BUFFER, .out = 0};
         op.embed.table = random_matrix(dtypes[d], 97, 33, &memory);
         op.embed.scale = 1.5f;
+        void *learned = NULL;
+        if (d > 0)
+            op.embed.positions = random_matrix(dtypes[d], 40, 33, &learned);
+        for (uint32_t i = 0; i < 7; i++)
+            b.positions[i] = 39 - i;
         struct snapshot want, got;
         run(&nl_cpu_reference, 1, &b, NULL, &op, 1, &want);
         FOR_SETS (set, threads) {
@@ -438,7 +450,86 @@ static void embed_rows(void **state)
         }
         free_snapshot(&want);
         free(memory);
+        free(learned);
     }
+}
+
+/* Norms of heads in place, and a residual without a norm. */
+static void qk_norm_and_residual(void **state)
+{
+    enum { HEADS = 3, KV = 1 };
+    static const uint32_t dims[] = {1, 12, 33, 64};
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        struct bench b;
+        set_up(&b, 5);
+        uint32_t dim = dims[i / 2];
+        bool whole = i % 2;
+        b.plan.width[0] = b.plan.width[1] = (HEADS + 2 * KV) * dim;
+        float *x = random_floats(MAX_TOKENS * (size_t)b.plan.width[0]),
+              *y = random_floats(MAX_TOKENS * (size_t)b.plan.width[0]);
+        float *weight = random_floats(HEADS * (size_t)dim);
+        struct nl_op ops[2] = {{.kind = NL_OP_QK_NORM, .in = 0, .out = 0},
+                               {.kind = NL_OP_RESIDUAL, .in = 0, .out = 1, .residual = {.scale = 0.7f}}};
+        ops[0].qk_norm.epsilon = 0.01f;
+        for (int part = 0; part < 2; part++) {
+            uint32_t heads = part == 0 ? HEADS : KV;
+            ops[0].qk_norm.part[part].weight = weight;
+            ops[0].qk_norm.part[part].column = part == 0 ? 0 : HEADS * dim;
+            ops[0].qk_norm.part[part].width = whole ? heads * dim : dim;
+            ops[0].qk_norm.part[part].count = whole ? 1 : heads;
+        }
+        const float *initial[3] = {x, y};
+        struct snapshot want, got;
+        run(&nl_cpu_reference, 1, &b, initial, ops, 2, &want);
+        FOR_SETS (set, threads) {
+            run(set, threads, &b, initial, ops, 2, &got);
+            expect_near(set, "q, k, v", got.buffers[0], want.buffers[0], 5 * (size_t)b.plan.width[0], 2e-6);
+            expect_near(set, "residual", got.buffers[1], want.buffers[1], 5 * (size_t)b.plan.width[1], 2e-6);
+            free_snapshot(&got);
+        }
+        free_snapshot(&want);
+        free(x);
+        free(y);
+        free(weight);
+    }
+}
+
+/* e^x and tanh x everywhere, in ulps of the double results. */
+static void exp_and_tanh(void **state)
+{
+    enum { N = 4096 };
+    (void)state;
+    struct bench b;
+    set_up(&b, 1);
+    b.plan.width[0] = b.plan.width[1] = N;
+    float *x = random_floats(MAX_TOKENS * N);
+    struct nl_op op = {.kind = NL_OP_GATE, .in = 0, .out = 1};
+    const float *initial[3] = {x};
+    struct snapshot got;
+    for (int round = 0; round < 40; round++) {
+        for (int i = 0; i < N; i++)
+            x[i] = random_float() * powf(10, (float)(round % 4) - 2) * (round % 8 < 4 ? 1 : 8);
+        for (int activation = NL_SILU; activation <= NL_GELU_TANH; activation++) {
+            op.gate.activation = (enum nl_activation)activation;
+            for (size_t s = 0; s < sizeof sets / sizeof *sets; s++) {
+                if (!runs_here(sets[s]))
+                    continue;
+                run(sets[s], 1, &b, initial, &op, 1, &got);
+                for (int i = 0; i < N; i++) {
+                    double v = x[i], inner = 0.7978845608028654 * (v + 0.044715 * v * v * v);
+                    double want = activation == NL_SILU ? v / (1 + exp(-v)) : 0.5 * v * (1 + tanh(inner));
+                    double unit =
+                        fabs(v) * 0x1p-23; /* the result is at most |x|, its factor has a few ulps */
+                    if (!(fabs(got.buffers[1][i] - want) <= 4 * unit + 1e-37))
+                        fail_msg("%s: activation %d of %.9g is %.9g, not %.9g", sets[s]->name, activation, v,
+                                 (double)got.buffers[1][i], want);
+                }
+                free_snapshot(&got);
+            }
+        }
+    }
+    free(x);
 }
 
 /* Logits through the output weights, and their arg-max: the lowest id of equals; NaN is told. */
@@ -449,12 +540,14 @@ static void logits_and_best(void **state)
     struct bench b;
     void *memory;
     set_up(&b, 3);
-    float *x = random_floats(MAX_TOKENS * WIDTH), *rows[2];
+    float *x = random_floats(MAX_TOKENS * WIDTH),
+          *rows[2]; /* the cap is far above: it bends, it does not tie */
     b.plan.width[0] = WIDTH;
     b.plan.vocab_size = VOCAB;
     struct nl_op ops[2] = {{.kind = NL_OP_LOGITS, .in = 0, .out = NL_NO_BUFFER},
                            {.kind = NL_OP_ARGMAX, .in = NL_NO_BUFFER, .out = NL_NO_BUFFER}};
-    ops[0].logits.divisor = 1;
+    ops[0].logits.divisor = 1.7f;
+    ops[0].logits.cap = 3000;
     ops[0].logits.weight = random_matrix(NL_BF16, VOCAB, WIDTH, &memory);
     uint8_t *w = (uint8_t *)memory + 1;
     memcpy(w + 1000 * WIDTH * 2, w + 40 * WIDTH * 2, WIDTH * 2); /* two equal rows */
@@ -494,9 +587,11 @@ static void logits_and_best(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(linear_shapes),   cmocka_unit_test(f16_values),       cmocka_unit_test(norm_shapes),
-        cmocka_unit_test(gate_shapes),     cmocka_unit_test(attention_shapes), cmocka_unit_test(embed_rows),
-        cmocka_unit_test(logits_and_best),
+        cmocka_unit_test(linear_shapes),    cmocka_unit_test(f16_values),
+        cmocka_unit_test(norm_shapes),      cmocka_unit_test(gate_shapes),
+        cmocka_unit_test(attention_shapes), cmocka_unit_test(embed_rows),
+        cmocka_unit_test(logits_and_best),  cmocka_unit_test(qk_norm_and_residual),
+        cmocka_unit_test(exp_and_tanh),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
