@@ -51,6 +51,11 @@ $B/tools/%: tests/tools/%.c $B/libnl.a
 	@mkdir -p $(@D)
 	$(call Q,CC) $(CC) $(ALL_CFLAGS) -MMD -MP $(ALL_LDFLAGS) -o $@ $< $B/libnl.a $(LIBS)
 
+# A compiled tokenizer is of use only to the code that wrote it.
+TOKENIZER = $(sort $(wildcard lib/tok*.[ch] lib/regex*.[ch] lib/unicode*.[ch]))
+ISA_tok_cache = -DTOK_CACHE_FORMAT=$(shell cat $(TOKENIZER) | cksum | cut -d' ' -f1)u
+$B/obj/lib/tok_cache.o: $(TOKENIZER)
+
 ISA_cpu_portable = -O3
 ifeq ($(shell uname -m),x86_64)
 ISA_cpu_avx2 = -O3 -mavx2 -mfma -mf16c

@@ -17,12 +17,14 @@
 #ifndef NL_TOK_H
 #define NL_TOK_H
 
+#include "file.h"
 #include "json.h"
 #include "regex.h"
 #include "tokenizer.h"
 
 enum { NL_TOK_LARGEST_ID = (1 << 24) - 1 }; /* a table has an entry for each id up to the largest */
 #define NL_TOK_NONE UINT32_MAX
+enum { NL_TOK_JOIN_BITS = 20 }; /* of tok_bpe.joins */
 
 struct tok_string {
     uint32_t at, size; /* bytes in the pool */
@@ -87,11 +89,15 @@ struct tok_token {
     bool unmapped; /* raw: the token holds characters that stand for no byte; its key is its text and matches
                       nothing */
 };
+struct tok_slot {
+    uint32_t hash; /* of the key: most slots of other keys are told by it alone */
+    uint32_t id;   /* NL_TOK_NONE: free */
+};
 struct tok_vocab {
     struct tok_token *tokens; /* [n_ids] */
     uint32_t n_ids;           /* largest id + 1 */
     uint32_t size;            /* how many tokens */
-    uint32_t *slots;          /* [mask + 1] ids or NL_TOK_NONE */
+    struct tok_slot *slots;   /* [mask + 1] */
     uint32_t mask;
 };
 
@@ -136,7 +142,8 @@ struct tok_added {
 struct nl_tokenizer {
     struct nl_buf pool;
     struct tok_stages normalizers, splits, decoders;
-    struct nl_regex **regexes; /* [n_regexes] */
+    struct nl_regex **regexes;   /* [n_regexes] */
+    struct tok_string *patterns; /* [n_regexes] what they were compiled from */
     size_t n_regexes;
     struct tok_vocab vocab;
     struct tok_bpe bpe;
@@ -144,10 +151,10 @@ struct nl_tokenizer {
     struct nl_ids template; /* ids, NL_TOK_NONE where the text goes */
     bool raw;
     struct tok_string blank;    /* " " */
-    struct nl_buf pieces;       /* see nl_tokenizer_piece */
-    struct tok_string *piece;   /* [n_ids] */
+    struct tok_string *pieces;  /* [n_ids]; see nl_tokenizer_piece */
     uint32_t n_ids;             /* of the vocabulary and the added tokens */
     struct nl_encoder *encoder; /* for nl_tokenizer_encode */
+    struct nl_map image;        /* what pool and arrays lie in; empty: each is malloced */
 };
 
 struct tok_range {
@@ -276,6 +283,20 @@ int nl_tok_load_config(struct nl_tokenizer *, const struct nl_json *config, stru
 
 /* tok_decode.c: fills tokenizer->pieces. */
 int nl_tok_build_pieces(struct nl_tokenizer *, struct nl_error *error);
+
+/* tok_cache.c */
+/* All that a tokenizer holds, as arrays in one order. */
+enum { NL_TOK_PARTS = 15 };
+struct tok_part {
+    void *pointer; /* to the pointer to the array */
+    uint64_t count, size;
+};
+void nl_tok_parts(struct nl_tokenizer *, struct tok_part parts[NL_TOK_PARTS]);
+struct nl_tok_sources;
+/* The tokenizer that was compiled from these files, mapped; NULL where there is none that holds. */
+struct nl_tokenizer *nl_tok_cache_open(const struct nl_tok_sources *);
+/* Keeps it for the next start, if that can be done. The files were looked at before they were read. */
+void nl_tok_cache_keep(struct nl_tokenizer *, const struct nl_tok_sources *);
 
 /* tok_undo.c: the decoders as stages that bytes stream through, each byte belonging to a token whose end is
  * told. */

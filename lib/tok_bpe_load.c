@@ -22,11 +22,9 @@ const struct tok_merge *nl_tok_find_merge(const struct tok_bpe *bpe, uint32_t le
     }
 }
 
-enum { JOIN_BITS = 20 };
-
 bool nl_tok_may_join(const struct tok_bpe *bpe, uint32_t left, uint32_t right)
 {
-    uint32_t bit = hash_pair(left, right) >> (32 - JOIN_BITS);
+    uint32_t bit = hash_pair(left, right) >> (32 - NL_TOK_JOIN_BITS);
     return bpe->joins[bit / 64] >> bit % 64 & 1;
 }
 
@@ -42,7 +40,8 @@ static uint32_t end_symbol(const struct nl_tokenizer *tok, uint32_t id, bool las
         begin = tok->raw ? key.size - 1 : nl_utf8_back(text, key.size);
         size = key.size - begin;
     }
-    uint32_t symbol = nl_tok_find(tok, text + begin, size);
+    uint32_t symbol =
+        tok->raw ? tok->bpe.bytes[(unsigned char)text[begin]] : nl_tok_find(tok, text + begin, size);
     return symbol == NL_TOK_NONE ? id : symbol;
 }
 
@@ -53,7 +52,7 @@ static void note_join(const struct nl_tokenizer *tok, uint32_t left, uint32_t ri
     const uint32_t lefts[2] = {left, end_symbol(tok, left, true)},
                    rights[2] = {right, end_symbol(tok, right, false)};
     for (unsigned i = 0; i < 4; i++) {
-        uint32_t bit = hash_pair(lefts[i / 2], rights[i % 2]) >> (32 - JOIN_BITS);
+        uint32_t bit = hash_pair(lefts[i / 2], rights[i % 2]) >> (32 - NL_TOK_JOIN_BITS);
         tok->bpe.joins[bit / 64] |= 1ull << bit % 64;
     }
 }
@@ -63,10 +62,10 @@ static void note_join(const struct nl_tokenizer *tok, uint32_t left, uint32_t ri
 static int allocate_joins(struct tok_bpe *bpe, struct nl_error *error)
 {
     bool affixes = bpe->prefix.size || bpe->suffix.size;
-    bpe->joins = malloc((1u << JOIN_BITS) / 8);
+    bpe->joins = malloc((1u << NL_TOK_JOIN_BITS) / 8);
     if (!bpe->joins)
         return nl_fail_memory(error, "merges");
-    memset(bpe->joins, affixes ? 0xff : 0, (1u << JOIN_BITS) / 8);
+    memset(bpe->joins, affixes ? 0xff : 0, (1u << NL_TOK_JOIN_BITS) / 8);
     return 0;
 }
 
@@ -83,7 +82,7 @@ static void set_merge(struct tok_bpe *bpe, struct tok_merge new)
 static int allocate_merges(struct tok_bpe *bpe, size_t count, struct nl_error *error)
 {
     uint32_t slots = 16;
-    while (slots < 2 * (uint64_t)count)
+    while (3 * (uint64_t)slots < 4 * (uint64_t)count)
         slots *= 2;
     bpe->merges = malloc(slots * sizeof *bpe->merges);
     if (!bpe->merges)
@@ -227,8 +226,7 @@ int nl_tok_load_bpe(struct nl_tokenizer *tok, const struct nl_json *model, struc
 {
     struct tok_bpe *bpe = &tok->bpe;
     if (load_options(tok, model, error) != 0 ||
-        nl_tok_load_vocab(tok, nl_json_get(model, "vocab"), error) != 0 || load_unk(tok, model, error) != 0 ||
-        load_merges(tok, nl_json_get(model, "merges"), error) != 0)
+        nl_tok_load_vocab(tok, nl_json_get(model, "vocab"), error) != 0 || load_unk(tok, model, error) != 0)
         return -1;
     for (unsigned byte = 0; byte < 256; byte++) {
         char key[8];
@@ -237,5 +235,5 @@ int nl_tok_load_bpe(struct nl_tokenizer *tok, const struct nl_json *model, struc
         snprintf(key, sizeof key, "<0x%02X>", byte);
         bpe->fallback[byte] = bpe->byte_fallback ? nl_tok_find_content(tok, key, 6) : NL_TOK_NONE;
     }
-    return 0;
+    return load_merges(tok, nl_json_get(model, "merges"), error);
 }

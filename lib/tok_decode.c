@@ -121,30 +121,36 @@ static int build_piece(struct nl_tokenizer *tok, uint32_t id, struct nl_regex_sc
         *a = *b;
         *b = swap;
     }
-    if (tok->pieces.size > UINT32_MAX - 1 - a->size)
-        return nl_fail(error, NL_RESOURCE, "tokenizer larger than 4 GiB");
-    tok->piece[id] = (struct tok_string){(uint32_t)tok->pieces.size, (uint32_t)a->size};
-    nl_buf_add(&tok->pieces, a->data, a->size);
-    return nl_buf_check(&tok->pieces, "tokenizer", error);
+    return nl_tok_intern(tok, a->data, a->size, &tok->pieces[id], error);
+}
+
+/* Whether the decoder turns a model's token back into the bytes that are its key. */
+static bool is_key(const struct nl_tokenizer *tok, uint32_t id)
+{
+    return tok->raw && tok->decoders.count == 1 && tok->decoders.data[0].kind == TOK_BYTE_LEVEL &&
+           id < tok->vocab.n_ids && tok->vocab.tokens[id].used;
 }
 
 int nl_tok_build_pieces(struct nl_tokenizer *tok, struct nl_error *error)
 {
     struct nl_regex_scratch *regex = nl_regex_scratch_new(error);
     struct nl_buf a = {0}, b = {0};
-    tok->piece = malloc((tok->n_ids ? tok->n_ids : 1) * sizeof *tok->piece);
-    int result = !regex ? -1 : tok->piece ? 0 : nl_fail_memory(error, "tokenizer");
+    tok->pieces = malloc((tok->n_ids ? tok->n_ids : 1) * sizeof *tok->pieces);
+    int result = !regex ? -1 : tok->pieces ? 0 : nl_fail_memory(error, "tokenizer");
     for (uint32_t id = 0; result == 0 && id < tok->n_ids; id++) {
         const struct tok_added_token *added = nl_tok_added_by_id(tok, id);
         nl_buf_clear(&a);
         nl_buf_add(&a, "", 0);
-        tok->piece[id].size = NL_TOK_NONE;
+        tok->pieces[id] = (struct tok_string){0, NL_TOK_NONE};
+        if (!added && is_key(tok, id)) {
+            tok->pieces[id] = tok->vocab.tokens[id].key;
+            continue;
+        }
         if (added)
             nl_buf_add(&a, tok_text(tok, added->pattern), added->pattern.size);
         if (added || nl_tok_content(tok, id, &a))
             result = nl_buf_check(&a, "token", error) != 0 ? -1 : build_piece(tok, id, regex, &a, &b, error);
     }
-    nl_buf_add(&tok->pieces, "", 0);
     nl_buf_free(&a);
     nl_buf_free(&b);
     nl_regex_scratch_free(regex);

@@ -53,6 +53,12 @@ static int add_regex(struct nl_tokenizer *tok, const char *text, size_t size, st
     if (!regexes)
         return nl_fail_memory(error, "tokenizer");
     tok->regexes = regexes;
+    struct tok_string *patterns = realloc(tok->patterns, (tok->n_regexes + 1) * sizeof *patterns);
+    if (!patterns)
+        return nl_fail_memory(error, "tokenizer");
+    tok->patterns = patterns;
+    if (nl_tok_intern(tok, text, size, &patterns[tok->n_regexes], error) != 0)
+        return -1;
     regexes[tok->n_regexes] = nl_regex_compile(text, size, error);
     if (!regexes[tok->n_regexes])
         return -1;

@@ -19,13 +19,16 @@ static uint32_t hash(const char *key, size_t size)
 }
 
 /* The slot of a key, or the free one where it belongs. */
-static uint32_t *slot(const struct nl_tokenizer *tok, const char *key, size_t size, bool unmapped)
+static struct tok_slot *slot(const struct nl_tokenizer *tok, const char *key, size_t size, bool unmapped)
 {
     const struct tok_vocab *vocab = &tok->vocab;
-    for (uint32_t i = hash(key, size) & vocab->mask;; i = (i + 1) & vocab->mask) {
-        uint32_t id = vocab->slots[i];
+    uint32_t wanted = hash(key, size);
+    for (uint32_t i = wanted & vocab->mask;; i = (i + 1) & vocab->mask) {
+        uint32_t id = vocab->slots[i].id;
         if (id == NL_TOK_NONE)
             return &vocab->slots[i];
+        if (vocab->slots[i].hash != wanted)
+            continue;
         const struct tok_token *token = &vocab->tokens[id];
         if (token->key.size == size && token->unmapped == unmapped &&
             memcmp(tok_text(tok, token->key), key, size) == 0)
@@ -35,7 +38,7 @@ static uint32_t *slot(const struct nl_tokenizer *tok, const char *key, size_t si
 
 uint32_t nl_tok_find(const struct nl_tokenizer *tok, const char *key, size_t size)
 {
-    return *slot(tok, key, size, false);
+    return slot(tok, key, size, false)->id;
 }
 
 uint32_t nl_tok_find_content(const struct nl_tokenizer *tok, const char *content, size_t size)
@@ -44,8 +47,8 @@ uint32_t nl_tok_find_content(const struct nl_tokenizer *tok, const char *content
         return nl_tok_find(tok, content, size);
     struct nl_buf bytes = {0};
     bool mapped = nl_tok_chars_to_bytes(content, size, &bytes);
-    uint32_t id =
-        mapped ? nl_tok_find(tok, bytes.size ? bytes.data : "", bytes.size) : *slot(tok, content, size, true);
+    uint32_t id = mapped ? nl_tok_find(tok, bytes.size ? bytes.data : "", bytes.size)
+                         : slot(tok, content, size, true)->id;
     nl_buf_free(&bytes);
     return id;
 }
@@ -91,7 +94,7 @@ static int set_token(struct nl_tokenizer *tok, const struct nl_buf *content, str
     token->used = true;
     if (nl_tok_intern(tok, key->data, key->size, &token->key, error) != 0)
         return -1;
-    *slot(tok, key->data, key->size, token->unmapped) = id;
+    *slot(tok, key->data, key->size, token->unmapped) = (struct tok_slot){hash(key->data, key->size), id};
     return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include "file.h"
 #include "tok.h"
+#include "tok_source.h"
 #include "unicode.h"
 
 void nl_tokenizer_close(struct nl_tokenizer *tok)
@@ -13,21 +14,14 @@ void nl_tokenizer_close(struct nl_tokenizer *tok)
     for (size_t i = 0; i < tok->n_regexes; i++)
         nl_regex_free(tok->regexes[i]);
     free(tok->regexes);
-    free(tok->normalizers.data);
-    free(tok->splits.data);
-    free(tok->decoders.data);
-    free(tok->vocab.tokens);
-    free(tok->vocab.slots);
-    free(tok->bpe.merges);
-    free(tok->bpe.joins);
-    free(tok->added.tokens);
-    free(tok->added.by_id);
-    free(tok->added.passes[0].order);
-    free(tok->added.passes[1].order);
-    free(tok->piece);
-    nl_ids_free(&tok->template);
-    nl_buf_free(&tok->pieces);
-    nl_buf_free(&tok->pool);
+    struct tok_part parts[NL_TOK_PARTS];
+    nl_tok_parts(tok, parts);
+    for (unsigned i = 0; i < NL_TOK_PARTS && !tok->image.data; i++) {
+        void *array;
+        memcpy(&array, parts[i].pointer, sizeof array);
+        free(array);
+    }
+    nl_map_close(&tok->image);
     free(tok);
 }
 
@@ -89,7 +83,7 @@ static int read_files(const char *path, struct nl_buf *name, struct nl_json **js
     return *json ? 0 : -1;
 }
 
-struct nl_tokenizer *nl_tokenizer_open(const char *path, struct nl_error *error)
+static struct nl_tokenizer *open_files(const char *path, struct nl_error *error)
 {
     struct nl_buf name = {0};
     struct nl_json *json = NULL, *config = NULL;
@@ -111,6 +105,20 @@ struct nl_tokenizer *nl_tokenizer_open(const char *path, struct nl_error *error)
     return tok;
 }
 
+struct nl_tokenizer *nl_tokenizer_open(const char *path, struct nl_error *error)
+{
+    struct nl_tok_sources sources;
+    struct nl_error ignored;
+    struct nl_tokenizer *tok = NULL;
+    bool known = nl_tok_sources_look(&sources, path, &ignored) == 0;
+    if (known)
+        tok = nl_tok_cache_open(&sources);
+    if (!tok && (tok = open_files(path, error)) && known)
+        nl_tok_cache_keep(tok, &sources);
+    nl_tok_sources_free(&sources);
+    return tok;
+}
+
 uint32_t nl_tokenizer_vocab_size(const struct nl_tokenizer *tok)
 {
     return tok->n_ids;
@@ -118,10 +126,10 @@ uint32_t nl_tokenizer_vocab_size(const struct nl_tokenizer *tok)
 
 const char *nl_tokenizer_piece(const struct nl_tokenizer *tok, uint32_t id, size_t *length)
 {
-    if (id >= tok->n_ids || tok->piece[id].size == NL_TOK_NONE)
+    if (id >= tok->n_ids || tok->pieces[id].size == NL_TOK_NONE)
         return NULL;
-    *length = tok->piece[id].size;
-    return tok->pieces.data + tok->piece[id].at;
+    *length = tok->pieces[id].size;
+    return tok_text(tok, tok->pieces[id]);
 }
 
 bool nl_tokenizer_id(const struct nl_tokenizer *tok, const char *content, size_t length, uint32_t *id)

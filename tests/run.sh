@@ -12,6 +12,7 @@ else
     echo "no SmolLM2: $NL_SMOLLM2"
     unset NL_SMOLLM2
 fi
+export XDG_CACHE_HOME=$B/cache
 export CMOCKA_MESSAGE_OUTPUT=TAP PATH="$B/bin:$PATH"
 tests/tokenizers.sh
 log=$B/test.log

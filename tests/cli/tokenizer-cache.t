@@ -1,0 +1,28 @@
+#!/bin/bash
+# The compiled tokenizer in the cache folder: programs at once, and no folder to write to.
+# shellcheck source=tests/cli/tap.sh
+. "$(dirname "$0")/tap.sh"
+cd "$(dirname "$0")/../.." || exit 1
+model=$B/tokenizers/llama3_1
+if [ ! -f "$model/tokenizer.json" ]; then
+    skip "tokenizer cache" "no Llama 3.1 tokenizer"
+    done_testing
+fi
+text='Hello, world! The answer is 12345 and it isn'\''t 7.'
+export XDG_CACHE_HOME=$tap_dir/cache
+printf '%s' "$text" | XDG_CACHE_HOME=/dev/null/x nl-tokenize -m "$model" > "$tap_dir/want"
+for i in 1 2 3 4; do
+    printf '%s' "$text" | nl-tokenize -m "$model" > "$tap_dir/got$i" &
+done
+wait
+for i in 1 2 3 4; do ok "program $i of four at once" cmp "$tap_dir/want" "$tap_dir/got$i"; done
+is "they leave one file" "$(find "$XDG_CACHE_HOME" -name 'tokenizer-tables*' | wc -l)" 1
+printf '%s' "$text" | nl-tokenize -m "$model" > "$tap_dir/got"
+ok "the same from the cache" cmp "$tap_dir/want" "$tap_dir/got"
+is "and back" "$(nl-detok < "$tap_dir/got")" "$text"
+file=$(find "$XDG_CACHE_HOME" -name 'tokenizer-tables*')
+head -c 100000 "$file" > "$tap_dir/short" && cp "$tap_dir/short" "$file"
+printf '%s' "$text" | nl-tokenize -m "$model" > "$tap_dir/got"
+ok "the same with a damaged one" cmp "$tap_dir/want" "$tap_dir/got"
+ok "which is replaced" test "$(stat -c %s "$file")" -gt 1000000
+done_testing
