@@ -109,9 +109,9 @@ int nl_grow(void *array, size_t *capacity, size_t count, size_t size, const char
     size_t wanted = *capacity ? *capacity : 16;
     while (wanted < count)
         wanted *= 2;
-    void *data;
-    memcpy(&data, array, sizeof data); /* whatever the type that it points to */
-    data = realloc(data, wanted * size);
+    void *old;
+    memcpy(&old, array, sizeof old); /* whatever the type that it points to */
+    void *data = realloc(old, wanted * size);
     if (!data)
         return nl_fail_memory(error, what);
     memcpy(array, &data, sizeof data);
