@@ -42,7 +42,7 @@ static int add_form_special(struct nl_train_bpe *t, struct nl_error *error)
         return nl_fail(error, NL_DATA, "not an array: added_tokens");
     for (const struct nl_json *token = array ? nl_json_first(array) : NULL; token && result == 0;
          token = nl_json_next(token)) {
-        bool special;
+        bool special = false;
         if (!nl_json_is(token, NL_JSON_OBJECT))
             result = nl_fail(error, NL_DATA, "not an object in added_tokens");
         else
