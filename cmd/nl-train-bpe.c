@@ -7,6 +7,7 @@
 
 #include "cli.h"
 #include "cli_options.h"
+#include "cli_progress.h"
 #include "modelpath.h"
 #include "pool.h"
 #include "records.h"
@@ -40,15 +41,10 @@ struct options {
     bool whole, replace;
 };
 
-struct progress {
-    bool shown, drawn;
-    double start, last; /* of this part */
-    uint64_t total;     /* bytes of the files, 0: not known */
-};
-
 struct program {
     struct options options;
-    struct progress progress;
+    struct cli_progress progress;
+    uint64_t total_bytes; /* of the files, 0: not known */
     struct nl_train_bpe *trainer;
     struct nl_buf batch; /* sequences, and where each ends: */
     size_t *ends, n_ends, ends_capacity;
@@ -177,37 +173,6 @@ static struct nl_json *load_like(const char *like, struct nl_error *error)
     return json;
 }
 
-static void begin_part(struct progress *progress)
-{
-    progress->start = progress->last = cli_seconds();
-}
-
-/* `scale` of the units that are counted make one that is shown. */
-static void show(struct progress *progress, const char *doing, uint64_t done, uint64_t total, double scale,
-                 const char *unit)
-{
-    double now = cli_seconds();
-    if (!progress->shown || now - progress->last < 0.2)
-        return;
-    double rate = (double)done / (now - progress->start);
-    fprintf(stderr, "\r%s: %.0f", doing, (double)done / scale);
-    if (total > 0)
-        fprintf(stderr, " of %.0f", (double)total / scale);
-    fprintf(stderr, " %s  %.0f/s", unit, rate / scale);
-    if (total >= done && rate > 0)
-        fprintf(stderr, "  %.0f s left", (double)(total - done) / rate);
-    fputs(" \033[K", stderr);
-    progress->last = now;
-    progress->drawn = true;
-}
-
-static void clear(struct progress *progress)
-{
-    if (progress->drawn)
-        fputs("\r\033[K", stderr);
-    progress->drawn = false;
-}
-
 static int count_batch(struct program *program, struct nl_error *error)
 {
     int result =
@@ -255,7 +220,7 @@ static int read_texts(struct program *program, int fd, const char *name, struct 
         if ((got = add_sequence(program, &records, text, length, error)) != 0)
             break;
         if (program->n_ends == 0)
-            show(&program->progress, "reading", program->n_bytes, program->progress.total, 1e6, "MB");
+            cli_progress_show(&program->progress, "reading", program->n_bytes, program->total_bytes, 1e6, "MB");
     }
     nl_records_free(&records);
     return cli_signal ? nl_fail(error, NL_IO, "%s", "") : got;
@@ -290,14 +255,14 @@ static uint64_t total_size(char **files)
 static int on_merge(void *context, uint32_t size, uint32_t wanted)
 {
     struct program *program = context;
-    show(&program->progress, "merging", size, wanted, 1, "tokens");
+    cli_progress_show(&program->progress, "merging", size, wanted, 1, "tokens");
     return cli_signal ? -1 : 0;
 }
 
 static int read_all(struct program *program, char **files, struct nl_error *error)
 {
-    program->progress.total = total_size(files);
-    begin_part(&program->progress);
+    program->total_bytes = total_size(files);
+    cli_progress_begin(&program->progress, program->options.common.quiet);
     for (; *files; files++)
         if (read_file(program, *files, error) != 0)
             return -1;
@@ -311,7 +276,7 @@ static int train(struct program *program, const struct nl_json *form, char **fil
     program->trainer = nl_train_bpe_open(&options->train, form, options->special, options->n_special, error);
     if (!program->trainer || read_all(program, files, error) != 0)
         return -1;
-    begin_part(&program->progress);
+    cli_progress_begin(&program->progress, program->options.common.quiet);
     if (nl_train_bpe_run(program->trainer, on_merge, program, error) != 0)
         return -1;
     return nl_train_bpe_write(program->trainer, out, error);
@@ -340,12 +305,11 @@ int main(int argc, char **argv)
     struct cli_file file;
     parse_options(&program.options, argc, argv);
     const struct cli_common *common = &program.options.common;
-    program.progress.shown = !common->quiet && isatty(STDERR_FILENO);
     double start = cli_seconds();
     struct nl_json *form = load_form(&program.options);
     cli_file_open(&file, common->output);
     int result = train(&program, form, optind < argc ? argv + optind : standard_input, &text, &error);
-    clear(&program.progress);
+    cli_progress_clear(&program.progress);
     if (result == 0)
         result = nl_write_all(file.fd, text.data, text.size, file.name, &error);
     int status = cli_file_close(&file, result == 0, cli_outcome(result, NL_OK, &error));

@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include "cli_options.h"
+#include "cli_progress.h"
 #include "import.h"
 #include "modelpath.h"
 #include "newfolder.h"
@@ -31,8 +32,7 @@ struct options {
 };
 
 struct progress {
-    bool shown;
-    double start, last; /* seconds */
+    struct cli_progress line;
     uint64_t done;
 };
 
@@ -83,16 +83,7 @@ static int show_progress(void *context, uint64_t done, uint64_t total)
     p->done = done;
     if (cli_signal)
         return -1;
-    double now = cli_seconds();
-    if (!p->shown || (now - p->last < 0.2 && done < total))
-        return 0;
-    p->last = now;
-    double rate = (double)done / (now - p->start + 1e-9);
-    fprintf(stderr, "\r%3.0f %%  %.0f of %.0f MB  %.0f MB/s  %.0f s left \033[K",
-            100.0 * (double)done / (double)total, (double)done * 1e-6, (double)total * 1e-6, rate * 1e-6,
-            (double)(total - done) / rate);
-    if (done == total)
-        fputs("\r\033[K", stderr);
+    cli_progress_show(&p->line, "importing", done, total, 1e6, "MB");
     return 0;
 }
 
@@ -172,20 +163,18 @@ int main(int argc, char **argv)
 {
     cli_start("st-import");
     struct options o = parse(argc, argv);
-    struct progress progress = {.shown = !o.common.quiet && isatty(2)};
-    progress.start = cli_seconds();
-    progress.last = progress.start; /* nothing is shown of what takes no time */
+    struct progress progress = {0};
+    cli_progress_begin(&progress.line, o.common.quiet);
     struct nl_error error = {0};
     struct nl_buf folder = {0};
     int result = import(&o, &progress, &folder, &error);
-    if (result != 0 && progress.shown && progress.done)
-        fputs("\r\033[K", stderr);
+    cli_progress_clear(&progress.line);
     if (result != 0)
         cli_die(&error);
     printf("%s\n", folder.data);
     if (o.common.verbose)
         cli_message("%.0f MB of weights in %.2f s", (double)progress.done * 1e-6,
-                    cli_seconds() - progress.start);
+                    cli_seconds() - progress.line.start);
     nl_buf_free(&folder);
     cli_exit(NL_OK);
 }

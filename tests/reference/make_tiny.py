@@ -48,7 +48,7 @@ SPECS = {
     # Switches that the ones above do not turn.
     "gemma": ("gemma", "float16", {**BASE, "hidden_size": 52, "head_dim": 20, "num_attention_heads": 3, "num_key_value_heads": 1, **rope("default")}, None),
     "gemma3-long": ("gemma3_text", "bfloat16", {**BASE, "hidden_size": 45, "head_dim": 12, "num_attention_heads": 3, "num_key_value_heads": 1, "query_pre_attn_scalar": 28, "sliding_window": 100,
-              "num_hidden_layers": 3, "max_position_embeddings": 1024, "final_logit_softcapping": 9.0, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+              "num_hidden_layers": 3, "max_position_embeddings": 1024, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
               "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1000000.0}, "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}}, None, 700),
     "olmo2": ("olmo2", "bfloat16", {**BASE, "hidden_size": 60, "num_attention_heads": 5, "num_key_value_heads": 1, **rope("default", 500000.0)}, None),
     "granite": ("granite", "float32", {**BASE, "hidden_size": 60, "num_attention_heads": 5, "num_key_value_heads": 5, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True,
