@@ -9,8 +9,8 @@ void cli_progress_begin(struct cli_progress *progress, bool quiet)
     progress->start = progress->last = cli_seconds();
 }
 
-void cli_progress_show(struct cli_progress *progress, const char *doing, uint64_t done, uint64_t total, double scale,
-                       const char *unit)
+void cli_progress_show(struct cli_progress *progress, const char *doing, uint64_t done, uint64_t total,
+                       double scale, const char *unit)
 {
     double now = cli_seconds();
     if (!progress->shown || now - progress->last < 0.2)

@@ -13,7 +13,8 @@ struct cli_progress {
 
 /* Begins a part; shows nothing with `quiet`, or where standard error is no terminal. */
 void cli_progress_begin(struct cli_progress *, bool quiet);
-/* Draws the line, at most five times a second and not at once. `total` 0: not known. `scale` of what is counted make one `unit`. */
+/* Draws the line, at most five times a second and not at once. `total` 0: not known. `scale` of what is
+ * counted make one `unit`. */
 void cli_progress_show(struct cli_progress *, const char *doing, uint64_t done, uint64_t total, double scale,
                        const char *unit);
 void cli_progress_clear(struct cli_progress *);

@@ -249,15 +249,29 @@ void nl_sequence_cut(struct nl_sequence *sequence, uint32_t length)
         sequence->ids.count = length;
 }
 
-int nl_engine_check(const struct nl_engine *engine, const struct nl_sequence *sequence, const uint32_t *ids,
-                    size_t count, struct nl_error *error)
+static int check_ids(const struct nl_engine *engine, uint64_t first, const uint32_t *ids, size_t count,
+                     struct nl_error *error)
 {
     uint32_t vocab_size = engine->model->config.vocab_size;
-    uint64_t length = sequence ? sequence->length : 0;
     for (size_t i = 0; i < count; i++)
         if (ids[i] >= vocab_size)
             return nl_fail(error, NL_DATA, "id %u at position %llu is outside the model's vocabulary of %u",
-                           ids[i], (unsigned long long)(length + i), vocab_size);
+                           ids[i], (unsigned long long)(first + i), vocab_size);
+    return 0;
+}
+
+int nl_engine_check_ids(const struct nl_engine *engine, const uint32_t *ids, size_t count,
+                        struct nl_error *error)
+{
+    return check_ids(engine, 0, ids, count, error);
+}
+
+int nl_engine_check(const struct nl_engine *engine, const struct nl_sequence *sequence, const uint32_t *ids,
+                    size_t count, struct nl_error *error)
+{
+    uint64_t length = sequence ? sequence->length : 0;
+    if (check_ids(engine, length, ids, count, error) != 0)
+        return -1;
     if (count > engine->context - length)
         return nl_fail(error, NL_TOO_LONG, "%llu ids do not fit into the context of %u",
                        (unsigned long long)(length + count), engine->context);

@@ -67,6 +67,8 @@ int nl_engine_step(struct nl_engine *, struct nl_feed *feeds, size_t n_feeds, st
 int nl_engine_step_observed(struct nl_engine *, struct nl_feed *feeds, size_t n_feeds,
                             const struct nl_observer *, struct nl_error *error);
 
+/* Checks ids against the vocabulary alone: NL_DATA. */
+int nl_engine_check_ids(const struct nl_engine *, const uint32_t *ids, size_t count, struct nl_error *error);
 /* Checks ids against the vocabulary and the room that is left, before any work: NL_DATA or NL_TOO_LONG. */
 int nl_engine_check(const struct nl_engine *, const struct nl_sequence *, const uint32_t *ids, size_t count,
                     struct nl_error *error);

@@ -1,0 +1,180 @@
+/* nl-perplexity: ids in, negative log-likelihoods out. See nl-perplexity(1). */
+#include <math.h>
+#include <stdio.h>
+
+#include "cli_progress.h"
+#include "cli_stream.h"
+#include "perplexity.h"
+
+static const char help[] =
+    "usage: nl-perplexity [OPTION]... < IDS\n"
+    "Tell how well a language model predicts sequences of token ids.\n"
+    "\n" NL_MODEL_HELP "      --window N                ids that are seen at once (the context)\n"
+    "      --stride N                ids from one window to the next (the window)\n"
+    "      --windows N               score only the first N windows of a sequence\n"
+    "      --whole                   leave out a last window that is shorter\n"
+    "      --tokens                  a line for every id too\n"
+    "      --json                    JSON lines in place of a table\n" CLI_HELP;
+
+struct options {
+    struct cli_common common;
+    struct nl_model_options model;
+    bool tokens;
+};
+
+struct program {
+    struct options options;
+    struct nl_perplexity perplexity;
+    struct cli_progress progress;
+    FILE *out;
+};
+
+enum { OPTION_WINDOW = 0x100, OPTION_STRIDE, OPTION_WINDOWS, OPTION_WHOLE, OPTION_TOKENS };
+enum { ROWS = 64 }; /* of logits that a step makes */
+
+static const struct option table[] = {
+    NL_MODEL_LONG_OPTIONS,
+    {"window", required_argument, NULL, OPTION_WINDOW},
+    {"stride", required_argument, NULL, OPTION_STRIDE},
+    {"windows", required_argument, NULL, OPTION_WINDOWS},
+    {"whole", no_argument, NULL, OPTION_WHOLE},
+    {"tokens", no_argument, NULL, OPTION_TOKENS},
+    {"json", no_argument, NULL, CLI_JSON},
+    CLI_OPTIONS,
+    {0},
+};
+
+static bool take_option(struct program *program, int c)
+{
+    struct nl_perplexity *p = &program->perplexity;
+    if (c == OPTION_WINDOW)
+        p->window = (uint32_t)cli_whole("--window", optarg, 2, INT32_MAX);
+    else if (c == OPTION_STRIDE)
+        p->stride = (uint32_t)cli_whole("--stride", optarg, 1, INT32_MAX);
+    else if (c == OPTION_WINDOWS)
+        p->max_windows = cli_whole("--windows", optarg, 1, INT64_MAX);
+    else if (c == OPTION_WHOLE)
+        p->whole_windows = true;
+    else if (c == OPTION_TOKENS)
+        program->options.tokens = true;
+    else
+        return false;
+    return true;
+}
+
+static void parse_options(struct program *program, int argc, char **argv)
+{
+    struct options *options = &program->options;
+    struct nl_error error;
+    int c;
+    program->perplexity.max_windows = UINT64_MAX;
+    while ((c = getopt_long(argc, argv, CLI_SHORT_OPTIONS NL_MODEL_SHORT_OPTIONS, table, NULL)) != -1)
+        if (!cli_common_option(&options->common, c, argv, help) && !take_option(program, c))
+            cli_taken(nl_model_option(&options->model, c, optarg, &error), &error);
+    cli_no_operands(argc, argv);
+    if (program->perplexity.window && program->perplexity.stride > program->perplexity.window)
+        cli_usage("--stride is larger than --window: ids would be left out");
+    options->model.engine.max_outputs = ROWS;
+    options->model.engine.batch = 1;
+}
+
+static bool in_json(const struct program *program)
+{
+    return program->options.common.form == NL_JSON_LINES;
+}
+
+/* A full disk is told when it happens, not after hours. */
+static int check_output(struct program *program, struct nl_error *error)
+{
+    if (fflush(program->out) != 0 || ferror(program->out)) {
+        nl_fail_errno(error, "cannot write", "standard output");
+        error->code = NL_IO;
+        return -1;
+    }
+    return 0;
+}
+
+static int write_token(void *context, uint64_t position, uint32_t id, double nll, struct nl_error *error)
+{
+    struct program *program = context;
+    (void)error;
+    cli_progress_clear(&program->progress);
+    if (in_json(program))
+        fprintf(program->out, "{\"position\":%llu,\"id\":%u,\"nll\":%.9g}\n", (unsigned long long)position,
+                id, nll);
+    else
+        fprintf(program->out, "token\t%llu\t%u\t%.6f\n", (unsigned long long)position, id, nll);
+    return 0;
+}
+
+static int write_window(void *context, const struct nl_window *w, struct nl_error *error)
+{
+    struct program *program = context;
+    cli_progress_clear(&program->progress);
+    if (in_json(program))
+        fprintf(program->out,
+                "{\"sequence\":%llu,\"window\":%llu,\"start\":%llu,\"scored\":%llu,\"nll\":%.9g}\n",
+                (unsigned long long)w->sequence, (unsigned long long)w->number, (unsigned long long)w->start,
+                (unsigned long long)w->scored, w->nll);
+    else
+        fprintf(program->out, "%llu\t%llu\t%llu\t%llu\t%.6f\t%.4f\n", (unsigned long long)w->sequence,
+                (unsigned long long)w->number, (unsigned long long)w->start, (unsigned long long)w->scored,
+                w->nll, exp(w->nll));
+    return check_output(program, error);
+}
+
+static void write_total(struct program *program)
+{
+    const struct nl_perplexity *p = &program->perplexity;
+    double mean = p->n_scored ? p->total / (double)p->n_scored : 0;
+    if (in_json(program))
+        fprintf(program->out,
+                "{\"total\":true,\"windows\":%llu,\"scored\":%llu,\"nll\":%.9g,\"perplexity\":%.9g}\n",
+                (unsigned long long)p->n_windows, (unsigned long long)p->n_scored, mean, exp(mean));
+    else
+        fprintf(program->out, "total\t%llu\t\t%llu\t%.6f\t%.4f\n", (unsigned long long)p->n_windows,
+                (unsigned long long)p->n_scored, mean, exp(mean));
+}
+
+static void show_progress(void *context, uint64_t done, uint64_t total)
+{
+    struct program *program = context;
+    cli_progress_show(&program->progress, "scoring", done, total, 1, "ids");
+}
+
+int main(int argc, char **argv)
+{
+    cli_start("nl-perplexity");
+    struct program program = {0};
+    struct nl_error error = {0};
+    struct cli_file file;
+    struct nl_perplexity *p = &program.perplexity;
+    parse_options(&program, argc, argv);
+    cli_file_open(&file, program.options.common.output);
+    program.out = file.to_file ? fdopen(file.fd, "w") : stdout;
+    cli_progress_begin(&program.progress, program.options.common.quiet);
+    p->signal = &cli_signal;
+    p->token = program.options.tokens ? write_token : NULL;
+    p->done = write_window;
+    p->progress = show_progress;
+    p->context = &program;
+    p->report = cli_error;
+    cli_intake_open(&p->intake, &program.options.model, nl_perplexity_wait, p);
+    if (!in_json(&program))
+        fputs("sequence\twindow\tstart\tscored\tnll\tperplexity\n", program.out);
+    double start = cli_seconds();
+    int result = nl_perplexity_run(p, &error);
+    cli_progress_clear(&program.progress);
+    if (result == 0 && !cli_signal)
+        write_total(&program);
+    int status = cli_outcome(result, p->status, &error);
+    if (file.to_file && result == 0 && check_output(&program, &error) != 0)
+        result = cli_outcome(-1, NL_IO, &error);
+    if (program.options.common.verbose && p->intake.engine)
+        cli_message("%llu ids scored in %.2f s: %s", (unsigned long long)p->n_scored, cli_seconds() - start,
+                    nl_engine_backend(p->intake.engine));
+    status = cli_file_close(&file, result == 0 && !cli_signal, status);
+    nl_reader_close(p->intake.reader);
+    nl_intake_close(&p->intake);
+    cli_exit(status);
+}
