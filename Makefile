@@ -10,7 +10,7 @@ comma := ,
 # V=1 shows the commands.
 Q = $(if $(V),,@echo '  $(1)' $@;)
 B ?= build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
-PKGS = libcjson libzstd libpcre2-8 libutf8proc
+PKGS = libcjson libpcre2-8 libutf8proc
 
 WARN = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wmissing-prototypes -Wstrict-prototypes
 ALL_CFLAGS = -std=c17 -D_GNU_SOURCE -ffp-contract=off -fno-math-errno -pthread $(WARN) $(WERROR) -Ilib -Ikernels -Icmd \

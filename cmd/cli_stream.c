@@ -42,3 +42,11 @@ void cli_intake_open(struct nl_intake *intake, const struct nl_model_options *op
     intake->any_tokenizer = options->any_tokenizer;
     intake->reader = cli_reader_open(STDIN_FILENO, "standard input", wait, context);
 }
+
+void cli_report_unused(const struct nl_intake *intake)
+{
+    const struct nl_model *model = nl_engine_model(intake->engine);
+    if (model->n_unused)
+        cli_message("%zu tensors of the checkpoint are not used, the first: %s: %s", model->n_unused,
+                    model->unused[0], intake->folder);
+}

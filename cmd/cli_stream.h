@@ -26,5 +26,7 @@ struct nl_reader *cli_reader_open(int fd, const char *name,
 /* Standard input as the id stream of a program that runs a model. */
 void cli_intake_open(struct nl_intake *, const struct nl_model_options *,
                      int (*wait)(void *context, struct nl_error *error), void *context);
+/* With -v, after the run: tensors of the checkpoint that the model does not use, where there are any. */
+void cli_report_unused(const struct nl_intake *);
 
 #endif

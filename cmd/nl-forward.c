@@ -102,6 +102,8 @@ int main(int argc, char **argv)
     int status = cli_outcome(result, forward.status, &error);
     double seconds = cli_seconds() - start;
     if (options.common.verbose && forward.intake.engine)
+        cli_report_unused(&forward.intake);
+    if (options.common.verbose && forward.intake.engine)
         cli_message("%llu ids in %.2f s, %.1f a second: %s, %u threads", (unsigned long long)forward.n_ids,
                     seconds, (double)forward.n_ids / seconds, nl_engine_backend(forward.intake.engine),
                     nl_engine_threads(forward.intake.engine));

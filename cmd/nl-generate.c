@@ -46,11 +46,13 @@ static void parse_options(struct options *options, int argc, char **argv)
 
 static void summary(const struct nl_generate *generate, double seconds)
 {
-    if (generate->intake.engine)
-        cli_message("%llu sequences, %llu ids read, %llu generated in %.2f s, %.1f a second: %s, %u threads",
-                    (unsigned long long)generate->n_sequences, (unsigned long long)generate->n_prompt_ids,
-                    (unsigned long long)generate->n_new_ids, seconds, (double)generate->n_new_ids / seconds,
-                    nl_engine_backend(generate->intake.engine), nl_engine_threads(generate->intake.engine));
+    if (!generate->intake.engine)
+        return;
+    cli_report_unused(&generate->intake);
+    cli_message("%llu sequences, %llu ids read, %llu generated in %.2f s, %.1f a second: %s, %u threads",
+                (unsigned long long)generate->n_sequences, (unsigned long long)generate->n_prompt_ids,
+                (unsigned long long)generate->n_new_ids, seconds, (double)generate->n_new_ids / seconds,
+                nl_engine_backend(generate->intake.engine), nl_engine_threads(generate->intake.engine));
 }
 
 int main(int argc, char **argv)

@@ -8,8 +8,8 @@
 #include "cli.h"
 #include "cli_options.h"
 #include "cli_progress.h"
+#include "engine_options.h"
 #include "modelpath.h"
-#include "pool.h"
 #include "records.h"
 #include "train_bpe.h"
 #include "utf8.h"
@@ -141,10 +141,11 @@ static void take_option(struct options *options, int c)
 static void parse_options(struct options *options, int argc, char **argv)
 {
     int c;
-    const char *threads = getenv("NL_THREADS");
-    long number = threads ? strtol(threads, NULL, 10) : 0;
+    struct nl_error error;
     options->train = nl_train_bpe_defaults();
-    options->train.threads = number >= 1 && number <= 1024 ? (unsigned)number : nl_pool_default_threads();
+    options->train.threads = nl_default_threads(&error);
+    if (options->train.threads == 0)
+        cli_usage("%s", error.message);
     options->special = calloc((size_t)argc, sizeof *options->special);
     if (!options->special) {
         cli_message("out of memory: options");
@@ -220,7 +221,8 @@ static int read_texts(struct program *program, int fd, const char *name, struct 
         if ((got = add_sequence(program, &records, text, length, error)) != 0)
             break;
         if (program->n_ends == 0)
-            cli_progress_show(&program->progress, "reading", program->n_bytes, program->total_bytes, 1e6, "MB");
+            cli_progress_show(&program->progress, "reading", program->n_bytes, program->total_bytes, 1e6,
+                              "MB");
     }
     nl_records_free(&records);
     return cli_signal ? nl_fail(error, NL_IO, "%s", "") : got;

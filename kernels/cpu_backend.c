@@ -41,25 +41,35 @@ static bool has_avx512(void)
 #endif
 }
 
+static bool always(void)
+{
+    return true;
+}
+
 static const struct nl_cpu_kernels *find_kernels(const char *isa, struct nl_error *error)
 {
+    static const struct {
+        const struct nl_cpu_kernels *kernels;
+        bool (*available)(void);
+    } sets[] = { /* the best first; the reference is never chosen unasked */
 #if defined __x86_64__
-    if (isa ? strcmp(isa, "avx512") == 0 : has_avx512()) {
-        if (has_avx512())
-            return &nl_cpu_avx512;
-    } else if (isa ? strcmp(isa, "avx2") == 0 : has_avx2()) {
-        if (has_avx2())
-            return &nl_cpu_avx2;
-    } else
+                 {&nl_cpu_avx512, has_avx512},
+                 {&nl_cpu_avx2, has_avx2},
 #endif
-        if (!isa || strcmp(isa, "portable") == 0)
-        return &nl_cpu_portable;
-    else if (strcmp(isa, "reference") == 0)
-        return &nl_cpu_reference;
-    if (strcmp(isa, "avx2") == 0 || strcmp(isa, "avx512") == 0)
-        nl_fail(error, NL_RESOURCE, "this processor lacks the instruction set: %s", isa);
-    else
-        nl_fail(error, NL_USAGE, "unknown instruction set (reference, portable, avx2, avx512): %s", isa);
+                 {&nl_cpu_portable, always},
+                 {&nl_cpu_reference, always},
+    };
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+        if (isa && strcmp(isa, sets[i].kernels->name) != 0)
+            continue;
+        if (sets[i].available())
+            return sets[i].kernels;
+        if (isa)
+            nl_fail(error, NL_RESOURCE, "this processor lacks the instruction set: %s", isa);
+        if (isa)
+            return NULL;
+    }
+    nl_fail(error, NL_USAGE, "unknown instruction set (reference, portable, avx2, avx512): %s", isa);
     return NULL;
 }
 

@@ -7,9 +7,10 @@
  *
  * Reductions have one fixed order for each output element, so that on one instruction set a row's results are
  * the same bits whatever other rows share the step, however many threads work, and however the sequence was
- * cut into steps: products   one vector accumulator along k for each output, k ascending, then one horizontal
- * sum; attention  blocks of NL_BLOCK positions anchored at position 0, each by its own maximum, merged in
- * order.
+ * cut into steps:
+ *
+ * - products: one vector accumulator along k for each output, k ascending, then one horizontal sum;
+ * - attention: blocks of NL_BLOCK positions anchored at position 0, each by its own maximum, merged in order.
  */
 #ifndef NL_OPS_H
 #define NL_OPS_H

@@ -52,10 +52,11 @@ static void relax(void)
 #endif
 }
 
-static void barrier_wait(struct barrier *barrier, unsigned threads)
+/* The number of threads is read after arriving: a pool that could not start all its threads lowers it. */
+static void barrier_wait(struct barrier *barrier, const _Atomic unsigned *threads)
 {
     uint32_t generation = atomic_load(&barrier->generation);
-    if (atomic_fetch_add(&barrier->arrived, 1) + 1 == threads) {
+    if (atomic_fetch_add(&barrier->arrived, 1) + 1 == atomic_load(threads)) {
         atomic_store(&barrier->arrived, 0);
         atomic_fetch_add(&barrier->generation, 1);
         if (atomic_load(&barrier->sleepers) > 0)
@@ -78,11 +79,11 @@ static void *worker_main(void *argument)
     struct worker *worker = argument;
     struct nl_pool *pool = worker->pool;
     for (;;) {
-        barrier_wait(&pool->start, pool->threads);
+        barrier_wait(&pool->start, &pool->threads);
         if (pool->stop)
             return NULL;
         pool->work(pool->context, worker->number);
-        barrier_wait(&pool->end, pool->threads);
+        barrier_wait(&pool->end, &pool->threads);
     }
 }
 
@@ -164,7 +165,7 @@ void nl_pool_close(struct nl_pool *pool)
     if (!pool)
         return;
     pool->stop = true;
-    barrier_wait(&pool->start, pool->threads);
+    barrier_wait(&pool->start, &pool->threads);
     for (unsigned i = 1; i < pool->threads; i++)
         pthread_join(pool->workers[i - 1].thread, NULL);
     free(pool->workers);
@@ -180,12 +181,12 @@ void nl_pool_run(struct nl_pool *pool, void (*work)(void *context, unsigned thre
 {
     pool->work = work;
     pool->context = context;
-    barrier_wait(&pool->start, pool->threads);
+    barrier_wait(&pool->start, &pool->threads);
     work(context, 0);
-    barrier_wait(&pool->end, pool->threads);
+    barrier_wait(&pool->end, &pool->threads);
 }
 
 void nl_pool_barrier(struct nl_pool *pool)
 {
-    barrier_wait(&pool->inner, pool->threads);
+    barrier_wait(&pool->inner, &pool->threads);
 }

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "engine_options.h"
 #include "memory.h"
-#include "pool.h"
 
 enum {
     DEFAULT_BATCH = 8,
@@ -38,13 +38,6 @@ struct nl_engine {
     uint32_t *frequency_set;          /* [max_tokens]: the row's feed */
 };
 
-static unsigned env_threads(void)
-{
-    const char *value = getenv("NL_THREADS");
-    long threads = value ? strtol(value, NULL, 10) : 0;
-    return threads >= 1 && threads <= 1024 ? (unsigned)threads : nl_pool_default_threads();
-}
-
 static int open_backend(struct nl_engine *engine, const struct nl_engine_options *options,
                         struct nl_error *error)
 {
@@ -54,7 +47,9 @@ static int open_backend(struct nl_engine *engine, const struct nl_engine_options
         return nl_fail(error, NL_RESOURCE, "no device: cuda");
     if (device && *device && strcmp(device, "cpu") != 0 && strcmp(device, "auto") != 0)
         return nl_fail(error, NL_USAGE, "unknown device (cpu, auto): %s", device);
-    engine->threads = options->threads ? options->threads : env_threads();
+    engine->threads = options->threads ? options->threads : nl_default_threads(error);
+    if (engine->threads == 0)
+        return -1;
     engine->backend = nl_cpu_open(isa && *isa ? isa : NULL, engine->threads, error);
     return engine->backend ? 0 : -1;
 }

@@ -1,6 +1,9 @@
 #include "engine_options.h"
 
+#include <stdlib.h>
+
 #include "number.h"
+#include "pool.h"
 
 static int whole(const char *name, const char *value, uint32_t high, uint32_t *out, struct nl_error *error)
 {
@@ -9,6 +12,15 @@ static int whole(const char *name, const char *value, uint32_t high, uint32_t *o
         return -1;
     *out = (uint32_t)number;
     return 1;
+}
+
+unsigned nl_default_threads(struct nl_error *error)
+{
+    const char *value = getenv("NL_THREADS");
+    uint64_t threads;
+    if (!value || !*value)
+        return nl_pool_default_threads();
+    return nl_parse_whole("NL_THREADS", value, 1, 1024, &threads, error) < 0 ? 0 : (unsigned)threads;
 }
 
 int nl_model_option(struct nl_model_options *options, int c, const char *value, struct nl_error *error)

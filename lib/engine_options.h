@@ -12,6 +12,10 @@ struct nl_model_options {
     struct nl_engine_options engine;
 };
 
+/* What NL_THREADS says, else nl_pool_default_threads(). 0 and *error (NL_USAGE): it is no number from 1 to
+ * 1024. */
+unsigned nl_default_threads(struct nl_error *error);
+
 /* 1: taken; 0: not one of these options; -1: *error (NL_USAGE). `value`: optarg. */
 int nl_model_option(struct nl_model_options *, int c, const char *value, struct nl_error *error);
 

@@ -143,6 +143,9 @@ a string for a number	3	num_hidden_layers	s/"num_hidden_layers": 3/"num_hidden_l
 more layers than tensors	3	model.layers.3	s/"num_hidden_layers": 3/"num_hidden_layers": 4/
 not JSON	3	config.json	s/{/(/
 CASES
+config 's/"num_hidden_layers": 3/"num_hidden_layers": 2/'
+exits "-v names tensors that are not used" 0 '9 tensors .* not used, the first: model.layers.2.input_layernorm.weight' \
+    sh -c "echo 1 | nl-forward -v -m $tap_dir/model --text"
 rm "$tap_dir/model/config.json"
 bad "no config.json" 4 'config.json' '1\n' nl-forward -m "$tap_dir/model" --text
 
