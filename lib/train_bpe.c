@@ -204,10 +204,10 @@ static int join_words(struct nl_train_bpe *t, struct nl_error *error)
 }
 
 struct letter {
-    unsigned char byte;
-    bool initial;
     uint64_t count;
     char text[3]; /* its character, the order of the alphabet */
+    unsigned char byte;
+    bool initial;
 };
 
 static int by_count(const void *a, const void *b)
@@ -241,7 +241,7 @@ static int choose_letters(const struct nl_train_bpe *t, struct letter letters[25
             continue;
         nl_buf_clear(&text);
         nl_tok_bytes_to_chars(&byte, 1, &text);
-        letters[n] = (struct letter){(unsigned char)i, t->options.initial[i], counts[i], ""};
+        letters[n] = (struct letter){counts[i], "", (unsigned char)i, t->options.initial[i]};
         if (!text.failed)
             memcpy(letters[n++].text, text.data, text.size);
     }

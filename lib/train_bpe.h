@@ -12,7 +12,7 @@
  *    then the smaller right id; it ends when the vocabulary is full, no pair is left, or the best one occurs
  *    less often than min_frequency.
  *
- * Memory is proportional to the distinct words (20 to 30 bytes for each of their bytes), not to the text.
+ * Memory is proportional to the distinct words (30 to 45 bytes for each of their bytes), not to the text.
  */
 #ifndef NL_TRAIN_BPE_H
 #define NL_TRAIN_BPE_H
