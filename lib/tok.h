@@ -68,7 +68,8 @@ enum tok_scheme { TOK_ALWAYS, TOK_FIRST, TOK_NEVER };
 struct tok_pattern {
     uint32_t
         kind; /* enum tok_pattern_kind; TOK_NUMERIC, TOK_SPACE match one character, TOK_WORDS \w+|[^\w\s]+ */
-    uint32_t regex; /* index into regexes */
+    uint32_t regex;   /* index into regexes */
+    uint32_t scanner; /* enum tok_scanner, which then stands for the regex */
     struct tok_string literal;
 };
 struct tok_stage {
@@ -130,6 +131,8 @@ struct tok_matcher {
     uint32_t *order; /* [count] indices into tok_added.tokens */
     uint32_t count;
     uint32_t first[257];
+    uint64_t pairs[65536 / 64]; /* bits: the first two bytes of some pattern, the lower first */
+    int only;                   /* the first byte of all patterns, -1 when they differ */
 };
 struct tok_added {
     struct tok_added_token *tokens; /* [count] */
@@ -142,7 +145,7 @@ struct tok_added {
 struct nl_tokenizer {
     struct nl_buf pool;
     struct tok_stages normalizers, splits, decoders;
-    struct nl_regex **regexes;   /* [n_regexes] */
+    struct nl_regex **regexes;   /* [n_regexes]; NULL where a scanner does it */
     struct tok_string *patterns; /* [n_regexes] what they were compiled from */
     size_t n_regexes;
     struct tok_vocab vocab;
@@ -174,6 +177,7 @@ struct tok_candidate {
 struct nl_encoder {
     const struct nl_tokenizer *tokenizer;
     struct nl_regex_scratch *regex;
+    struct tok_memory *memory;       /* of words: see tok_fast.h; NULL: not for this tokenizer */
     struct nl_buf normalized, spare; /* normalizers */
     struct nl_buf rewritten[2];      /* pre-tokenizers that change the text, in turn */
     const char *text;                /* the piece being split, */
@@ -232,6 +236,9 @@ int nl_tok_normalize(struct nl_encoder *, const char *text, size_t length, const
                      struct nl_error *error);
 /* tok_split.c: splits encoder->text into encoder->ranges, and may rewrite it. */
 int nl_tok_split(struct nl_encoder *, const char *text, size_t length, bool at_start, struct nl_error *error);
+/* The same with the first `count` stages alone. */
+int nl_tok_split_some(struct nl_encoder *, size_t count, const char *text, size_t length, bool at_start,
+                      struct nl_error *error);
 
 /* tok_bytes.c: GPT-2's characters for bytes. */
 void nl_tok_bytes_to_chars(const char *bytes, size_t size, struct nl_buf *out);

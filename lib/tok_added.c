@@ -108,6 +108,21 @@ static int compare(const void *a, const void *b, void *context)
     return order ? order : i < j ? -1 : i > j;
 }
 
+static void note_starts(const struct nl_tokenizer *tok, struct tok_matcher *matcher)
+{
+    matcher->only = -1;
+    for (uint32_t i = 0; i < matcher->count; i++) {
+        struct tok_string pattern = tok->added.tokens[matcher->order[i]].pattern;
+        const unsigned char *bytes = (const unsigned char *)tok_text(tok, pattern);
+        matcher->only = i == 0 || matcher->only == bytes[0] ? bytes[0] : -1;
+        for (unsigned second = 0; second < 256; second++)
+            if (pattern.size == 1 || bytes[1] == second) {
+                unsigned bit = bytes[0] | second << 8;
+                matcher->pairs[bit / 64] |= UINT64_C(1) << bit % 64;
+            }
+    }
+}
+
 static int build_pass(struct nl_tokenizer *tok, unsigned pass, struct nl_error *error)
 {
     struct tok_added *added = &tok->added;
@@ -127,6 +142,7 @@ static int build_pass(struct nl_tokenizer *tok, unsigned pass, struct nl_error *
             at++;
     }
     matcher->first[256] = at;
+    note_starts(tok, matcher);
     return 0;
 }
 
@@ -276,6 +292,24 @@ static void widen(const struct tok_cut *cut, const struct tok_added_token *token
         *end += size;
 }
 
+/* The first place from cut->at on where a pattern may begin; cut->length when none. */
+static size_t next_start(const struct tok_cut *cut, const struct tok_matcher *matcher)
+{
+    const unsigned char *text = (const unsigned char *)cut->text;
+    for (size_t at = cut->at; at < cut->length; at++) {
+        if (matcher->only >= 0) {
+            const unsigned char *found = memchr(text + at, matcher->only, cut->length - at);
+            if (!found)
+                break;
+            at = (size_t)(found - text);
+        }
+        unsigned bit = text[at] | (at + 1 < cut->length ? text[at + 1] : 0u) << 8;
+        if (at + 1 == cut->length || (matcher->pairs[bit / 64] >> bit % 64 & 1))
+            return at;
+    }
+    return cut->length;
+}
+
 /* As the reference: a token that is refused still takes its place, and one that begins in the white space
    which the one before took counts all the same. */
 int nl_tok_next_piece(struct tok_cut *cut, size_t *begin, size_t *end, const struct tok_added_token **token)
@@ -285,6 +319,9 @@ int nl_tok_next_piece(struct tok_cut *cut, size_t *begin, size_t *end, const str
     *token = NULL;
     for (; matcher->count > 0 && cut->at < cut->length; cut->at++) {
         size_t size = 0;
+        cut->at = next_start(cut, matcher);
+        if (cut->at == cut->length)
+            break;
         const struct tok_added_token *found = match_here(cut, cut->at, &size);
         if (!found)
             continue;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "tok.h"
+#include "tok_scan.h"
 #include "tok_source.h"
 
 #ifndef TOK_CACHE_FORMAT
@@ -39,27 +40,33 @@ struct head {
     uint64_t sum; /* of the head up to here */
 };
 
+/* Every array of a tokenizer has to be here. */
 void nl_tok_parts(struct nl_tokenizer *tok, struct tok_part parts[NL_TOK_PARTS])
 {
     struct tok_vocab *vocab = &tok->vocab;
     struct tok_added *added = &tok->added;
+#define PART(array, count)                                                                                   \
+    {                                                                                                        \
+        &(array), (array) ? (count) : 0, sizeof *(array)                                                     \
+    }
     const struct tok_part all[NL_TOK_PARTS] = {
-        {&tok->pool.data, tok->pool.size, 1},
-        {&tok->normalizers.data, tok->normalizers.count, sizeof *tok->normalizers.data},
-        {&tok->splits.data, tok->splits.count, sizeof *tok->splits.data},
-        {&tok->decoders.data, tok->decoders.count, sizeof *tok->decoders.data},
-        {&tok->patterns, tok->n_regexes, sizeof *tok->patterns},
-        {&vocab->tokens, vocab->n_ids, sizeof *vocab->tokens},
-        {&vocab->slots, vocab->mask + UINT64_C(1), sizeof *vocab->slots},
-        {&tok->bpe.merges, tok->bpe.mask + UINT64_C(1), sizeof *tok->bpe.merges},
-        {&tok->bpe.joins, (1u << NL_TOK_JOIN_BITS) / 64, sizeof *tok->bpe.joins},
-        {&added->tokens, added->count, sizeof *added->tokens},
-        {&added->by_id, added->n_by_id, sizeof *added->by_id},
-        {&added->passes[0].order, added->passes[0].count, sizeof *added->passes[0].order},
-        {&added->passes[1].order, added->passes[1].count, sizeof *added->passes[1].order},
-        {&tok->template.data, tok->template.count, sizeof *tok->template.data},
-        {&tok->pieces, tok->n_ids, sizeof *tok->pieces},
+        PART(tok->pool.data, tok->pool.size),
+        PART(tok->normalizers.data, tok->normalizers.count),
+        PART(tok->splits.data, tok->splits.count),
+        PART(tok->decoders.data, tok->decoders.count),
+        PART(tok->patterns, tok->n_regexes),
+        PART(vocab->tokens, vocab->n_ids),
+        PART(vocab->slots, vocab->mask + UINT64_C(1)),
+        PART(tok->bpe.merges, tok->bpe.mask + UINT64_C(1)),
+        PART(tok->bpe.joins, (1u << NL_TOK_JOIN_BITS) / 64),
+        PART(added->tokens, added->count),
+        PART(added->by_id, added->n_by_id),
+        PART(added->passes[0].order, added->passes[0].count),
+        PART(added->passes[1].order, added->passes[1].count),
+        PART(tok->template.data, tok->template.count),
+        PART(tok->pieces, tok->n_ids),
     };
+#undef PART
     memcpy(parts, all, sizeof all);
 }
 
@@ -134,35 +141,40 @@ static bool place_parts(struct nl_tokenizer *tok, const struct head *head, const
     return true;
 }
 
-static struct nl_tokenizer *revive(const struct head *head, const struct nl_map *map)
+/* False when one does not compile. */
+static bool compile_regexes(struct nl_tokenizer *tok)
 {
     struct nl_error ignored;
+    tok->regexes = calloc(tok->n_regexes + 1, sizeof *tok->regexes);
+    for (size_t i = 0; tok->regexes && i < tok->n_regexes; i++) {
+        struct tok_string pattern = tok->patterns[i];
+        if (nl_tok_scanner(tok_text(tok, pattern), pattern.size))
+            continue;
+        tok->regexes[i] = nl_regex_compile(tok_text(tok, pattern), pattern.size, &ignored);
+        if (!tok->regexes[i])
+            return false;
+    }
+    return tok->regexes;
+}
+
+/* The tokenizer takes over the map; NULL, and it stays, where the file does not hold. */
+static struct nl_tokenizer *revive(const struct head *head, const struct nl_map *map)
+{
     struct nl_tokenizer *tok = calloc(1, sizeof *tok);
     if (!tok)
         return NULL;
     *tok = head->tok;
     tok->encoder = NULL;
+    tok->regexes = NULL;
     tok->pool.failed = false;
-    tok->image = (struct nl_map){0};
-    size_t n = tok->n_regexes;
-    if (!place_parts(tok, head, map) || !(tok->regexes = calloc(n + 1, sizeof *tok->regexes))) {
-        free(tok);
-        return NULL;
-    }
     tok->image = *map;
-    for (size_t i = 0; i < n; i++) {
-        struct tok_string pattern = tok->patterns[i];
-        tok->regexes[i] = nl_regex_compile(tok_text(tok, pattern), pattern.size, &ignored);
-        if (!tok->regexes[i]) {
-            tok->image = (struct nl_map){0}; /* stays the caller's */
-            for (size_t j = 0; j < i; j++)
-                nl_regex_free(tok->regexes[j]);
-            free(tok->regexes);
-            free(tok);
-            return NULL;
-        }
-    }
-    return tok;
+    if (place_parts(tok, head, map) && compile_regexes(tok))
+        return tok;
+    for (size_t i = 0; tok->regexes && i < tok->n_regexes; i++)
+        nl_regex_free(tok->regexes[i]);
+    free(tok->regexes);
+    free(tok);
+    return NULL;
 }
 
 struct nl_tokenizer *nl_tok_cache_open(const struct nl_tok_sources *sources)

@@ -1,5 +1,6 @@
 /* Patterns of splits and replacements: a string, a regex, or a kind of character. */
 #include "tok.h"
+#include "tok_scan.h"
 #include "unicode.h"
 
 /* The next run of \w or of neither \w nor \s. */
@@ -43,6 +44,12 @@ static int search(struct tok_matches *m, size_t *begin, size_t *end, struct nl_e
     struct tok_string literal = m->pattern->literal;
     switch ((enum tok_pattern_kind)m->pattern->kind) {
     case TOK_REGEX:
+        if (m->pattern->scanner) {
+            *begin = m->at;
+            if (m->at < m->length)
+                *end = nl_tok_scan((enum tok_scanner)m->pattern->scanner, m->text, m->at, m->length);
+            return m->at < m->length;
+        }
         return nl_regex_search(tok->regexes[m->pattern->regex], m->regex, m->text, m->length, m->at, begin,
                                end, error);
     case TOK_NUMERIC:

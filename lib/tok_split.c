@@ -150,6 +150,12 @@ static int rewrite(struct nl_encoder *encoder, const struct tok_stage *stage, st
 int nl_tok_split(struct nl_encoder *encoder, const char *text, size_t length, bool at_start,
                  struct nl_error *error)
 {
+    return nl_tok_split_some(encoder, encoder->tokenizer->splits.count, text, length, at_start, error);
+}
+
+int nl_tok_split_some(struct nl_encoder *encoder, size_t count, const char *text, size_t length,
+                      bool at_start, struct nl_error *error)
+{
     const struct tok_stages *stages = &encoder->tokenizer->splits;
     encoder->text = text;
     encoder->length = length;
@@ -158,7 +164,7 @@ int nl_tok_split(struct nl_encoder *encoder, const char *text, size_t length, bo
     if (add_range(encoder, 0, length, error) != 0)
         return -1;
     swap_ranges(encoder);
-    for (size_t i = 0; i < stages->count; i++)
+    for (size_t i = 0; i < count; i++)
         if ((stages->data[i].kind == TOK_SPLIT ? split : rewrite)(encoder, &stages->data[i], error) != 0)
             return -1;
     return 0;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "tok.h"
+#include "tok_scan.h"
 #include "unicode.h"
 
 enum { DEEPEST = 50 };
@@ -59,8 +60,9 @@ static int add_regex(struct nl_tokenizer *tok, const char *text, size_t size, st
     tok->patterns = patterns;
     if (nl_tok_intern(tok, text, size, &patterns[tok->n_regexes], error) != 0)
         return -1;
-    regexes[tok->n_regexes] = nl_regex_compile(text, size, error);
-    if (!regexes[tok->n_regexes])
+    out->scanner = nl_tok_scanner(text, size);
+    regexes[tok->n_regexes] = out->scanner ? NULL : nl_regex_compile(text, size, error);
+    if (!out->scanner && !regexes[tok->n_regexes])
         return -1;
     out->kind = TOK_REGEX;
     out->regex = (uint32_t)tok->n_regexes++;

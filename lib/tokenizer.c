@@ -3,6 +3,7 @@
 
 #include "file.h"
 #include "tok.h"
+#include "tok_fast.h"
 #include "tok_source.h"
 #include "unicode.h"
 
@@ -148,8 +149,10 @@ struct nl_encoder *nl_encoder_open(const struct nl_tokenizer *tok, struct nl_err
     }
     encoder->tokenizer = tok;
     encoder->regex = nl_regex_scratch_new(error);
-    if (!encoder->regex) {
-        free(encoder);
+    if (encoder->regex && nl_tok_fast_fits(tok))
+        encoder->memory = nl_tok_memory_open(error);
+    if (!encoder->regex || (nl_tok_fast_fits(tok) && !encoder->memory)) {
+        nl_encoder_close(encoder);
         return NULL;
     }
     return encoder;
@@ -160,6 +163,7 @@ void nl_encoder_close(struct nl_encoder *encoder)
     if (!encoder)
         return;
     nl_regex_scratch_free(encoder->regex);
+    nl_tok_memory_close(encoder->memory);
     nl_buf_free(&encoder->normalized);
     nl_buf_free(&encoder->spare);
     nl_buf_free(&encoder->rewritten[0]);
@@ -175,11 +179,15 @@ void nl_encoder_close(struct nl_encoder *encoder)
 static int encode_piece(struct nl_encoder *encoder, const char *text, size_t length, bool at_start,
                         struct nl_ids *out, struct nl_error *error)
 {
-    if (nl_tok_split(encoder, text, length, at_start, error) != 0)
+    size_t n_splits = encoder->tokenizer->splits.count;
+    if (encoder->memory && n_splits == 1)
+        return nl_tok_fast_encode(encoder, text, length, out, error);
+    if (nl_tok_split_some(encoder, n_splits - (encoder->memory != NULL), text, length, at_start, error) != 0)
         return -1;
     for (size_t i = 0; i < encoder->ranges.count; i++) {
         struct tok_range range = encoder->ranges.data[i];
-        if (nl_tok_bpe(encoder, encoder->text + range.begin, range.end - range.begin, out, error) != 0)
+        if ((encoder->memory ? nl_tok_fast_encode : nl_tok_bpe)(encoder, encoder->text + range.begin,
+                                                                range.end - range.begin, out, error) != 0)
             return -1;
     }
     return 0;
