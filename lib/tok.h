@@ -187,6 +187,7 @@ struct nl_encoder {
     struct nl_ids *out;         /* the caller's, during a call */
     struct tok_symbol *symbols; /* BPE: a stretch of a word that merges may join */
     size_t n_symbols, symbols_capacity;
+    uint32_t *byte_merges; /* [65536], see tok_bpe.c; NULL: not raw */
     struct tok_candidate *heap;
     size_t heap_size, heap_capacity;
 };

@@ -11,33 +11,52 @@
 
 enum { SHORT = 24 };
 
-/* Joins at most SHORT symbols in place; returns how many are left. */
+static const struct tok_merge *look_up(const struct tok_bpe *bpe, uint32_t left, uint32_t right,
+                                      uint32_t *rank)
+{
+    const struct tok_merge *merge = nl_tok_find_merge(bpe, left, right);
+    *rank = merge ? merge->rank : UINT32_MAX;
+    return merge;
+}
+
+/* Joins at most SHORT symbols in place, pairs[i] and ranks[i] being of what joins ids[i] and the next; returns
+ * how many are left. */
+static size_t merge_symbols(const struct tok_bpe *bpe, uint32_t *ids, const struct tok_merge **pairs,
+                            uint32_t *ranks, size_t n)
+{
+    while (n > 1) {
+        size_t best = 0;
+        for (size_t i = 1; i + 1 < n; i++)
+            best = ranks[i] < ranks[best] ? i : best;
+        if (ranks[best] == UINT32_MAX)
+            break;
+        ids[best] = pairs[best]->id;
+        n--;
+        for (size_t i = best + 1; i < n; i++)
+            ids[i] = ids[i + 1];
+        for (size_t i = best + 1; i + 1 < n; i++) {
+            pairs[i] = pairs[i + 1];
+            ranks[i] = ranks[i + 1];
+        }
+        if (best > 0)
+            pairs[best - 1] = look_up(bpe, ids[best - 1], ids[best], &ranks[best - 1]);
+        if (best + 1 < n)
+            pairs[best] = look_up(bpe, ids[best], ids[best + 1], &ranks[best]);
+    }
+    return n;
+}
+
 static size_t merge_short(const struct tok_bpe *bpe, struct tok_symbol *symbols, size_t n)
 {
     const struct tok_merge *pairs[SHORT];
+    uint32_t ids[SHORT], ranks[SHORT];
+    for (size_t i = 0; i < n; i++)
+        ids[i] = symbols[i].id;
     for (size_t i = 0; i + 1 < n; i++)
-        pairs[i] = nl_tok_find_merge(bpe, symbols[i].id, symbols[i + 1].id);
-    while (n > 1) {
-        size_t best = n;
-        uint32_t rank = UINT32_MAX;
-        for (size_t i = 0; i + 1 < n; i++)
-            if (pairs[i] && pairs[i]->rank < rank) {
-                rank = pairs[i]->rank;
-                best = i;
-            }
-        if (best == n)
-            break;
-        symbols[best].id = pairs[best]->id;
-        n--;
-        for (size_t i = best + 1; i < n; i++)
-            symbols[i].id = symbols[i + 1].id;
-        for (size_t i = best + 1; i + 1 < n; i++)
-            pairs[i] = pairs[i + 1];
-        if (best > 0)
-            pairs[best - 1] = nl_tok_find_merge(bpe, symbols[best - 1].id, symbols[best].id);
-        if (best + 1 < n)
-            pairs[best] = nl_tok_find_merge(bpe, symbols[best].id, symbols[best + 1].id);
-    }
+        pairs[i] = look_up(bpe, ids[i], ids[i + 1], &ranks[i]);
+    n = merge_symbols(bpe, ids, pairs, ranks, n);
+    for (size_t i = 0; i < n; i++)
+        symbols[i].id = ids[i];
     return n;
 }
 
@@ -250,6 +269,37 @@ static int start_with_chars(struct nl_encoder *encoder, const char *text, size_t
     return pending ? add_symbol(encoder, tok->bpe.unk, error) : 0;
 }
 
+/* What joins two bytes: looked up once and remembered, since most merges of a word are such. */
+static const struct tok_merge *byte_merge(struct nl_encoder *encoder, const char *text)
+{
+    const struct tok_bpe *bpe = &encoder->tokenizer->bpe;
+    const unsigned char *two = (const unsigned char *)text;
+    uint32_t *known = &encoder->byte_merges[two[0] << 8 | two[1]]; /* 0: not yet, 1: none, 2 + index */
+    if (*known == 0) {
+        const struct tok_merge *merge = nl_tok_find_merge(bpe, bpe->bytes[two[0]], bpe->bytes[two[1]]);
+        *known = merge ? (uint32_t)(merge - bpe->merges) + 2 : 1;
+    }
+    return *known == 1 ? NULL : &bpe->merges[*known - 2];
+}
+
+/* A short word, raw, each of whose bytes is a token; 0 when it is none such. */
+static int encode_short(struct nl_encoder *encoder, const char *text, size_t n, struct nl_ids *out,
+                        struct nl_error *error)
+{
+    const struct tok_bpe *bpe = &encoder->tokenizer->bpe;
+    const struct tok_merge *pairs[SHORT];
+    uint32_t ids[SHORT], ranks[SHORT];
+    for (size_t i = 0; i < n; i++)
+        if ((ids[i] = bpe->bytes[(unsigned char)text[i]]) == NL_TOK_NONE)
+            return 0;
+    for (size_t i = 0; i + 1 < n; i++) {
+        pairs[i] = byte_merge(encoder, text + i);
+        ranks[i] = pairs[i] ? pairs[i]->rank : UINT32_MAX;
+    }
+    n = merge_symbols(bpe, ids, pairs, ranks, n);
+    return nl_ids_add(out, ids, n, error) == 0 ? 1 : -1;
+}
+
 int nl_tok_bpe(struct nl_encoder *encoder, const char *text, size_t length, struct nl_ids *out,
                struct nl_error *error)
 {
@@ -258,6 +308,11 @@ int nl_tok_bpe(struct nl_encoder *encoder, const char *text, size_t length, stru
         uint32_t id = nl_tok_find(tok, text, length);
         if (id != NL_TOK_NONE)
             return nl_ids_add(out, &id, 1, error);
+    }
+    if (encoder->byte_merges && length <= SHORT) {
+        int got = encode_short(encoder, text, length, out, error);
+        if (got != 0)
+            return got < 0 ? -1 : 0;
     }
     encoder->out = out;
     encoder->n_symbols = 0;

@@ -8,10 +8,11 @@ enum {
     LINE = 64, /* bytes of a cache line */
     SHORT_BYTES = 15,
     SHORT_IDS = 3,
-    SHORT_BITS = 15, /* pairs of words: 2 MiB */
+    SHORT_BITS = 16, /* pairs of words: 2 MiB */
     LONG_BYTES = 94,
     LONG_IDS = 8,
     LONG_BITS = 12, /* 512 KiB */
+    STEPS = 32,     /* words on their way at a time */
     ROOM = 16,      /* ids that a turn of the loop may write without a look */
 };
 
@@ -130,33 +131,75 @@ SCAN_INLINE void load_key(const char *text, size_t size, size_t readable, uint64
     key[1] |= (uint64_t)size << 56;
 }
 
-SCAN_INLINE int encode_with(enum tok_scanner scanner, struct nl_encoder *encoder, const char *text,
-                            size_t length, struct nl_ids *out, struct nl_error *error)
+/* A word on its way. */
+struct step {
+    uint64_t key[2];
+    struct short_word *pair; /* NULL: too long for one */
+    size_t end;
+};
+
+/* Finds the next words and asks for their lines of the table, so that they come while the others are sought;
+ * returns how many. */
+SCAN_INLINE unsigned find_words(enum tok_scanner scanner, const struct tok_memory *memory, const char *text,
+                                size_t at, size_t length, struct step steps[STEPS])
+{
+    unsigned n = 0;
+    for (; n < STEPS && at < length; n++) {
+        struct step *step = &steps[n];
+        size_t size = (step->end = scan_with(scanner, text, at, length)) - at;
+        step->pair = NULL;
+        if (size <= SHORT_BYTES) {
+            load_key(text + at, size, length - at, step->key);
+            uint64_t hash = (step->key[0] + step->key[1] * 0xff51afd7ed558ccdu) * 0x9e3779b97f4a7c15u;
+            step->pair = memory->shorts[hash >> (64 - SHORT_BITS)];
+            __builtin_prefetch(step->pair);
+        }
+        at = step->end;
+    }
+    return n;
+}
+
+static inline bool is_word(const struct short_word *word, const uint64_t key[2])
+{
+    return ((word->key[0] ^ key[0]) | (word->key[1] ^ key[1])) == 0;
+}
+
+static int give_words(struct nl_encoder *encoder, const char *text, size_t at, const struct step *steps,
+                      unsigned n, struct nl_ids *out, struct nl_error *error)
 {
     static const uint32_t room[ROOM];
-    for (size_t at = 0, end; at < length; at = end) {
-        end = scan_with(scanner, text, at, length);
-        size_t size = end - at;
+    for (unsigned i = 0; i < n; i++) {
+        const struct step *step = &steps[i];
         if (__builtin_expect(out->capacity - out->count < ROOM, 0)) {
             if (nl_ids_add(out, room, ROOM, error) != 0)
                 return -1;
             out->count -= ROOM;
         }
-        struct short_word *pair = NULL;
-        uint64_t key[2] = {0, 0};
-        if (size <= SHORT_BYTES) {
-            load_key(text + at, size, length - at, key);
-            uint64_t hash = (key[0] + key[1] * 0xff51afd7ed558ccdu) * 0x9e3779b97f4a7c15u;
-            pair = encoder->memory->shorts[hash >> (64 - SHORT_BITS)];
-            const struct short_word *word = pair + !(pair->key[0] == key[0] && pair->key[1] == key[1]);
-            if (__builtin_expect(word->key[0] == key[0] && word->key[1] == key[1], 1)) {
+        if (step->pair) {
+            const struct short_word *word = step->pair + !is_word(step->pair, step->key);
+            if (__builtin_expect(is_word(word, step->key), 1)) {
                 memcpy(out->data + out->count, word->ids, sizeof word->ids);
                 out->count += word->count;
+                at = step->end;
                 continue;
             }
         }
-        if (encode_word(encoder, text + at, size, key, pair, out, error) != 0)
+        if (encode_word(encoder, text + at, step->end - at, step->key, step->pair, out, error) != 0)
             return -1;
+        at = step->end;
+    }
+    return 0;
+}
+
+SCAN_INLINE int encode_with(enum tok_scanner scanner, struct nl_encoder *encoder, const char *text,
+                            size_t length, struct nl_ids *out, struct nl_error *error)
+{
+    struct step steps[STEPS];
+    for (size_t at = 0; at < length;) {
+        unsigned n = find_words(scanner, encoder->memory, text, at, length, steps);
+        if (give_words(encoder, text, at, steps, n, out, error) != 0)
+            return -1;
+        at = steps[n - 1].end;
     }
     return 0;
 }

@@ -149,6 +149,7 @@ struct nl_encoder *nl_encoder_open(const struct nl_tokenizer *tok, struct nl_err
     }
     encoder->tokenizer = tok;
     encoder->regex = nl_regex_scratch_new(error);
+    encoder->byte_merges = tok->raw ? calloc(65536, sizeof *encoder->byte_merges) : NULL; /* not needed */
     if (encoder->regex && nl_tok_fast_fits(tok))
         encoder->memory = nl_tok_memory_open(error);
     if (!encoder->regex || (nl_tok_fast_fits(tok) && !encoder->memory)) {
@@ -164,6 +165,7 @@ void nl_encoder_close(struct nl_encoder *encoder)
         return;
     nl_regex_scratch_free(encoder->regex);
     nl_tok_memory_close(encoder->memory);
+    free(encoder->byte_merges);
     nl_buf_free(&encoder->normalized);
     nl_buf_free(&encoder->spare);
     nl_buf_free(&encoder->rewritten[0]);
