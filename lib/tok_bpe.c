@@ -12,15 +12,15 @@
 enum { SHORT = 24 };
 
 static const struct tok_merge *look_up(const struct tok_bpe *bpe, uint32_t left, uint32_t right,
-                                      uint32_t *rank)
+                                       uint32_t *rank)
 {
     const struct tok_merge *merge = nl_tok_find_merge(bpe, left, right);
     *rank = merge ? merge->rank : UINT32_MAX;
     return merge;
 }
 
-/* Joins at most SHORT symbols in place, pairs[i] and ranks[i] being of what joins ids[i] and the next; returns
- * how many are left. */
+/* Joins at most SHORT symbols in place, pairs[i] and ranks[i] being of what joins ids[i] and the next;
+ * returns how many are left. */
 static size_t merge_symbols(const struct tok_bpe *bpe, uint32_t *ids, const struct tok_merge **pairs,
                             uint32_t *ranks, size_t n)
 {

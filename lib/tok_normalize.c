@@ -52,11 +52,23 @@ static int apply(struct nl_encoder *encoder, const struct tok_stage *stage, cons
     return nl_buf_check(out, "text", error);
 }
 
+/* Whether a stage leaves this text as it is, as far as that is seen at a glance. */
+static bool stays(const struct tok_stage *stage, const char *text, size_t length)
+{
+    return (stage->kind == TOK_NFC && nl_unicode_is_normal(NL_NFC, text, length)) ||
+           (stage->kind == TOK_NFKC && nl_unicode_is_normal(NL_NFKC, text, length)) ||
+           (stage->kind == TOK_NFD && nl_unicode_is_normal(NL_NFD, text, length)) ||
+           (stage->kind == TOK_NFKD && nl_unicode_is_normal(NL_NFKD, text, length));
+}
+
 int nl_tok_normalize(struct nl_encoder *encoder, const char *text, size_t length, const char **out,
                      size_t *size, struct nl_error *error)
 {
     const struct tok_stages *stages = &encoder->tokenizer->normalizers;
-    for (size_t i = 0; i < stages->count; i++) {
+    size_t i = 0;
+    while (i < stages->count && stays(&stages->data[i], text, length))
+        i++;
+    for (; i < stages->count; i++) {
         /* In turn into two buffers, ending in `normalized`. */
         struct nl_buf *to = (stages->count - i) % 2 ? &encoder->normalized : &encoder->spare;
         nl_buf_clear(to);

@@ -107,6 +107,40 @@ static int normalize_run(utf8proc_option_t options, const char *text, size_t len
     return 0;
 }
 
+/* Whether a character is left alone and never joins the one before it: every form leaves ASCII so; NFC, all
+ * below U+0300 and the ranges that much text is of. */
+static bool stays(enum nl_normal_form form, uint32_t c)
+{
+    return c < 0x80 || (form == NL_NFC && (c < 0x300 || (c >= 0x400 && c <= 0x482) ||
+                                           (c >= 0x2002 && c <= 0x206f) || (c >= 0x3041 && c <= 0x3096) ||
+                                           (c >= 0x30a1 && c <= 0x30fa) || (c >= 0x4e00 && c <= 0x9fff)));
+}
+
+/* The first character from `at` on that does not stay; `length` when there is none. *previous: the one before
+ * it, or `at`. */
+static size_t skip_staying(enum nl_normal_form form, const char *text, size_t at, size_t length,
+                           size_t *previous)
+{
+    unsigned size;
+    for (*previous = at; at < length; at += size) {
+        uint64_t eight;
+        while (length - at >= 8 && (memcpy(&eight, text + at, 8), !(eight & 0x8080808080808080u))) {
+            at += 8;
+            *previous = at - 1;
+        }
+        if (at == length || !stays(form, nl_utf8_get(text + at, &size)))
+            return at;
+        *previous = at;
+    }
+    return length;
+}
+
+bool nl_unicode_is_normal(enum nl_normal_form form, const char *text, size_t length)
+{
+    size_t previous;
+    return skip_staying(form, text, 0, length, &previous) == length;
+}
+
 int nl_unicode_normalize(enum nl_normal_form form, const char *text, size_t length, struct nl_buf *out,
                          struct nl_error *error)
 {
@@ -116,21 +150,15 @@ int nl_unicode_normalize(enum nl_normal_form form, const char *text, size_t leng
         [NL_NFKC] = UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT,
         [NL_NFKD] = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT,
     };
-    /* Every form leaves ASCII alone, NFC all below U+0300; so only the stretches above need work, each with
-       the character before it, which a mark may join. */
-    uint32_t limit = form == NL_NFC ? 0x300 : 0x80;
-    size_t done = 0, at = 0, previous = 0;
-    while (at < length) {
+    /* Only what does not stay needs work, each stretch with the character before it, which a mark may join.
+     */
+    size_t done = 0, previous, at;
+    while ((at = skip_staying(form, text, done, length, &previous)) < length) {
         unsigned size;
-        uint32_t c = nl_utf8_get(text + at, &size);
-        if (c < limit) {
-            previous = at;
-            at += size;
-            continue;
-        }
+        uint32_t c;
         nl_buf_add(out, text + done, previous - done);
         size_t start = previous, end = at;
-        while (end < length && (c = nl_utf8_get(text + end, &size)) >= limit) {
+        while (end < length && !stays(form, c = nl_utf8_get(text + end, &size))) {
             if (c > 0x700 && in_ranges(nl_unicode_inert, nl_unicode_n_inert, c)) {
                 if (normalize_run(options[form], text + start, end - start, out, error) != 0)
                     return -1;
@@ -141,7 +169,7 @@ int nl_unicode_normalize(enum nl_normal_form form, const char *text, size_t leng
         }
         if (normalize_run(options[form], text + start, end - start, out, error) != 0)
             return -1;
-        done = previous = at = end;
+        done = end;
     }
     nl_buf_add(out, text + done, length - done);
     return nl_buf_check(out, "normalized text", error);

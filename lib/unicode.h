@@ -64,6 +64,8 @@ enum nl_normal_form { NL_NFC, NL_NFD, NL_NFKC, NL_NFKD };
 /* Appends the normal form of valid UTF-8. */
 int nl_unicode_normalize(enum nl_normal_form form, const char *text, size_t length, struct nl_buf *out,
                          struct nl_error *error);
+/* True: the normal form is the text itself. False: it may be. */
+bool nl_unicode_is_normal(enum nl_normal_form form, const char *text, size_t length);
 void nl_unicode_lowercase(const char *text, size_t length, struct nl_buf *out);
 
 #endif
