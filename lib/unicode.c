@@ -207,3 +207,13 @@ void nl_unicode_lowercase(const char *text, size_t length, struct nl_buf *out)
         }
     }
 }
+
+uint32_t nl_unicode_upper(uint32_t c)
+{
+    return (uint32_t)utf8proc_toupper((utf8proc_int32_t)c);
+}
+
+uint32_t nl_unicode_title(uint32_t c)
+{
+    return (uint32_t)utf8proc_totitle((utf8proc_int32_t)c);
+}

@@ -67,5 +67,8 @@ int nl_unicode_normalize(enum nl_normal_form form, const char *text, size_t leng
 /* True: the normal form is the text itself. False: it may be. */
 bool nl_unicode_is_normal(enum nl_normal_form form, const char *text, size_t length);
 void nl_unicode_lowercase(const char *text, size_t length, struct nl_buf *out);
+/* The simple mappings of utf8proc: always one character. */
+uint32_t nl_unicode_upper(uint32_t c);
+uint32_t nl_unicode_title(uint32_t c);
 
 #endif

@@ -1,0 +1,44 @@
+/*
+ * jinja.h: templates of the Jinja language, as chat templates use it.
+ *
+ * The language is that of jinja2 3.1 as transformers sets it up: a sandbox in which nothing can be changed
+ * but namespaces, trim_blocks, lstrip_blocks, {% break %} and {% continue %}, {% generation %}, an undefined
+ * that prints as nothing and fails when it is used, raise_exception, strftime_now, a tojson that escapes no
+ * HTML. Values print as Python prints them. Integers are of 64 bits.
+ *
+ * What is not understood is refused with its name and line (NL_UNSUPPORTED); faults of the template and
+ * raise_exception are NL_DATA. Templates are hostile: nesting, steps, memory and output are bounded.
+ *
+ * A template is immutable once opened. A run holds the variables of one rendering, and what was computed.
+ */
+#ifndef NL_JINJA_H
+#define NL_JINJA_H
+
+#include <time.h>
+
+#include "buf.h"
+
+struct nl_jinja;
+struct nl_jinja_run;
+
+/* Compiles `length` bytes of UTF-8, at most 1 MiB, which are not needed afterwards; `name` is for messages.
+ */
+struct nl_jinja *nl_jinja_open(const char *source, size_t length, const char *name, struct nl_error *error);
+void nl_jinja_close(struct nl_jinja *);
+
+/* The template must outlive the run. */
+struct nl_jinja_run *nl_jinja_run_open(const struct nl_jinja *, struct nl_error *error);
+void nl_jinja_run_close(struct nl_jinja_run *);
+/* Variables; everything is copied. A second value takes the place of the first. */
+int nl_jinja_set_string(struct nl_jinja_run *, const char *key, const char *text, size_t length,
+                        struct nl_error *error);
+int nl_jinja_set_bool(struct nl_jinja_run *, const char *key, bool value, struct nl_error *error);
+/* The value of JSON text as Python's json.loads reads it: of equal keys the last counts, 1 and 1.0 differ. */
+int nl_jinja_set_json(struct nl_jinja_run *, const char *key, const char *text, size_t length,
+                      struct nl_error *error);
+/* The local time that strftime_now tells; without it the clock's. */
+void nl_jinja_set_now(struct nl_jinja_run *, time_t now);
+/* Appends the rendering, at most 256 MiB. Once for each run. */
+int nl_jinja_render(struct nl_jinja_run *, struct nl_buf *out, struct nl_error *error);
+
+#endif
