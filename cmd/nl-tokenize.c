@@ -15,6 +15,9 @@ static const char help[] =
     "      --raw                     the exact bytes: drop no newline, add no special tokens\n"
     "      --special=auto            add the special tokens of the tokenizer's template (the default)\n"
     "      --special=none            add none\n"
+    "      --chat[=json|text]        the text is a conversation, for the model's chat template\n"
+    "      --system TEXT             what comes before the user's text in a conversation\n"
+    "      --no-generation-prompt    do not open the answer of the assistant\n"
     "      --invalid=error           refuse bytes that are not UTF-8 (the default)\n"
     "      --invalid=replace         put U+FFFD in their place\n" CLI_FORM_HELP CLI_HELP;
 
@@ -22,11 +25,20 @@ struct options {
     struct cli_common common;
     const char *model;
     enum nl_record_kind kind;
-    bool raw, replace;
+    bool raw, replace, chat;
+    struct nl_chat_options conversation;
     int special; /* -1: not said */
 };
 
-enum { OPTION_LINES = 0x100, OPTION_RAW, OPTION_SPECIAL, OPTION_INVALID };
+enum {
+    OPTION_LINES = 0x100,
+    OPTION_RAW,
+    OPTION_SPECIAL,
+    OPTION_INVALID,
+    OPTION_CHAT,
+    OPTION_SYSTEM,
+    OPTION_NO_PROMPT
+};
 
 static const struct option table[] = {
     {"model", required_argument, NULL, 'm'},
@@ -35,6 +47,9 @@ static const struct option table[] = {
     {"raw", no_argument, NULL, OPTION_RAW},
     {"special", required_argument, NULL, OPTION_SPECIAL},
     {"invalid", required_argument, NULL, OPTION_INVALID},
+    {"chat", optional_argument, NULL, OPTION_CHAT},
+    {"system", required_argument, NULL, OPTION_SYSTEM},
+    {"no-generation-prompt", no_argument, NULL, OPTION_NO_PROMPT},
     CLI_FORM_OPTIONS,
     CLI_OPTIONS,
     {0},
@@ -68,6 +83,18 @@ static void take_option(struct options *options, int c)
     case OPTION_INVALID:
         options->replace = cli_either("--invalid", optarg, "replace", "error");
         break;
+    case OPTION_CHAT:
+        options->chat = true;
+        if (optarg)
+            options->conversation.input =
+                cli_either("--chat", optarg, "json", "text") ? NL_CHAT_JSON : NL_CHAT_TEXT;
+        break;
+    case OPTION_SYSTEM:
+        options->conversation.system = optarg;
+        break;
+    case OPTION_NO_PROMPT:
+        options->conversation.no_prompt = true;
+        break;
     }
 }
 
@@ -78,8 +105,13 @@ static void parse_options(struct options *options, int argc, char **argv)
     while ((c = getopt_long(argc, argv, CLI_SHORT_OPTIONS "m:0", table, NULL)) != -1)
         if (!cli_common_option(&options->common, c, argv, help))
             take_option(options, c);
-    if (options->special < 0)
-        options->special = !options->raw;
+    const struct nl_chat_options *conversation = &options->conversation;
+    if (!options->chat && (conversation->system || conversation->no_prompt))
+        cli_usage("--system and --no-generation-prompt go with --chat");
+    if (conversation->system && conversation->input == NL_CHAT_JSON)
+        cli_usage("--system goes with text: in JSON it is a message of its own");
+    if (options->special < 0) /* a chat template writes the special tokens itself */
+        options->special = !options->raw && !options->chat;
 }
 
 static int read_file(struct nl_tokenize *tokenize, const char *path, struct nl_error *error)
@@ -104,6 +136,7 @@ int main(int argc, char **argv)
     parse_options(&options, argc, argv);
     struct nl_tokenize tokenize = {.kind = options.kind, .raw = options.raw, .special = options.special};
     tokenize.replace = options.replace;
+    tokenize.chat = options.chat ? &options.conversation : NULL;
     tokenize.signal = &cli_signal;
     tokenize.report = cli_error;
     double start = cli_seconds();

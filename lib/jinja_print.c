@@ -142,11 +142,11 @@ static int repr_inside(struct nl_jinja_run *run, struct jv value, struct nl_buf 
 
 static int repr_macro(const struct jv_macro *macro, struct nl_buf *out)
 {
-    struct jv name = macro->node->value;
-    if (macro->node->kind == JN_CALLBLOCK)
-        name = jv_chars("caller");
     nl_buf_puts(out, "<Macro ");
-    repr_text(name, out);
+    if (macro->node->kind == JN_CALLBLOCK)
+        nl_buf_puts(out, "anonymous");
+    else
+        repr_text(macro->node->value, out);
     nl_buf_putc(out, '>');
     return 0;
 }

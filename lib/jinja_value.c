@@ -61,7 +61,8 @@ void nl_jinja_set_error(struct nl_jinja_run *run, enum nl_status code, const cha
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    nl_set_error(run->error, code, "%s: %s, line %u", what, run->template->name, run->line);
+    const char *name = run->template ? run->template->name : "chat"; /* none: variables are being set */
+    nl_set_error(run->error, code, "%s: %s, line %u", what, name, run->line);
 }
 
 int nl_jinja_too_long(struct nl_jinja_run *run)

@@ -42,6 +42,8 @@ static int open_tokenizer(struct nl_tokenize *tokenize, const char *folder, stru
     tokenize->encoder = nl_encoder_open(tokenize->tokenizer, error);
     if (!tokenize->encoder)
         return -1;
+    if (tokenize->chat && !(tokenize->template = nl_chat_open(folder, error)))
+        return -1;
     tokenize->header = make_header(folder, nl_tokenizer_vocab_size(tokenize->tokenizer), error);
     return tokenize->header ? 0 : -1;
 }
@@ -83,6 +85,15 @@ static int encode(struct nl_tokenize *tokenize, const struct nl_records *records
             return -1;
         text = tokenize->repaired.data;
         length = tokenize->repaired.size;
+    }
+    if (tokenize->chat) {
+        nl_buf_clear(&tokenize->rendered);
+        nl_buf_add(&tokenize->rendered, "", 0);
+        if (nl_chat_render(tokenize->template, tokenize->chat, text, length, records->name,
+                           &tokenize->rendered, error) != 0)
+            return -1;
+        text = tokenize->rendered.data;
+        length = tokenize->rendered.size;
     }
     return nl_encoder_encode(tokenize->encoder, text, length, tokenize->special ? NL_ENCODE_SPECIAL : 0,
                              &tokenize->ids, error);
@@ -143,5 +154,7 @@ void nl_tokenize_free(struct nl_tokenize *tokenize)
     nl_encoder_close(tokenize->encoder);
     nl_tokenizer_close(tokenize->tokenizer);
     nl_ids_free(&tokenize->ids);
+    nl_chat_close(tokenize->template);
     nl_buf_free(&tokenize->repaired);
+    nl_buf_free(&tokenize->rendered);
 }

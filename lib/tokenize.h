@@ -6,6 +6,7 @@
 
 #include <signal.h>
 
+#include "chat.h"
 #include "records.h"
 #include "stream.h"
 #include "tokenizer.h"
@@ -13,11 +14,13 @@
 struct nl_tokenize {
     /* Set by the caller. */
     struct nl_writer *writer;
-    enum nl_record_kind kind;            /* what makes a sequence of a text */
-    bool raw;                            /* the newlines at the ends of texts and lines are kept */
-    bool special;                        /* with what the tokenizer's template adds */
-    bool replace;                        /* U+FFFD for what is not UTF-8, which else fails the sequence */
-    const volatile sig_atomic_t *signal; /* not 0: stop behind the present sequence */
+    enum nl_record_kind kind; /* what makes a sequence of a text */
+    bool raw;                 /* the newlines at the ends of texts and lines are kept */
+    bool special;             /* with what the tokenizer's template adds */
+    bool replace;             /* U+FFFD for what is not UTF-8, which else fails the sequence */
+    const struct nl_chat_options
+        *chat; /* a text is a conversation for the model's chat template; NULL: it is not */
+    const volatile sig_atomic_t *signal;          /* not 0: stop behind the present sequence */
     void (*report)(const struct nl_error *error); /* a sequence that failed */
 
     /* For the caller to read. */
@@ -29,7 +32,8 @@ struct nl_tokenize {
     struct nl_tokenizer *tokenizer;
     struct nl_encoder *encoder;
     struct nl_ids ids;
-    struct nl_buf repaired;
+    struct nl_chat *template; /* with `chat` */
+    struct nl_buf repaired, rendered;
 };
 
 /* Opens the tokenizer of `model` (of -m, or NULL: see nl_model_path). */

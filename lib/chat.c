@@ -1,0 +1,351 @@
+#include "chat.h"
+
+#include <stdlib.h>
+
+#include "file.h"
+#include "jinja_value.h"
+#include "json.h"
+
+enum { MOST_CONFIG = 64 << 20 };
+
+static const char *const token_names[] = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                          "pad_token", "cls_token", "mask_token"};
+enum { TOKENS = sizeof token_names / sizeof *token_names };
+
+struct source {
+    struct nl_buf text, name;
+    bool there;
+    struct nl_jinja *template; /* compiled when it is needed */
+};
+
+struct nl_chat {
+    struct nl_buf tokens[TOKENS]; /* no data: there is none */
+    struct source plain, with_tools;
+};
+
+static void free_source(struct source *source)
+{
+    nl_buf_free(&source->text);
+    nl_buf_free(&source->name);
+    nl_jinja_close(source->template);
+}
+
+void nl_chat_close(struct nl_chat *chat)
+{
+    if (!chat)
+        return;
+    for (size_t i = 0; i < TOKENS; i++)
+        nl_buf_free(&chat->tokens[i]);
+    free_source(&chat->plain);
+    free_source(&chat->with_tools);
+    free(chat);
+}
+
+/* FOLDER/NAME if it is there. */
+static int load_file(struct source *source, const char *folder, const char *name, struct nl_error *error)
+{
+    char *path = nl_path_join(folder, name, error);
+    if (!path)
+        return -1;
+    int result = 0;
+    if (nl_path_exists(path)) {
+        nl_buf_clear(&source->text);
+        nl_buf_clear(&source->name);
+        nl_buf_puts(&source->name, path);
+        source->there = true;
+        result = nl_file_read(path, JINJA_MOST_SOURCE, &source->text, error);
+    }
+    free(path);
+    return result != 0 ? -1 : nl_buf_check(&source->name, "path", error);
+}
+
+static void take_text(struct source *source, const struct nl_json *text, const char *folder, const char *what)
+{
+    nl_json_copy_string(text, &source->text);
+    nl_buf_printf(&source->name, "%s/tokenizer_config.json, chat_template%s%s", folder, what[0] ? " " : "",
+                  what);
+    source->there = true;
+}
+
+/* A text, or a list of {"name", "template"}. */
+static int load_templates(struct nl_chat *chat, const struct nl_json *value, const char *folder,
+                          struct nl_error *error)
+{
+    if (nl_json_is(value, NL_JSON_STRING)) {
+        take_text(&chat->plain, value, folder, "");
+        return 0;
+    }
+    if (!nl_json_is(value, NL_JSON_ARRAY))
+        return nl_fail(error, NL_DATA, "chat_template is neither a text nor a list: %s/tokenizer_config.json",
+                       folder);
+    for (const struct nl_json *item = nl_json_first(value); item; item = nl_json_next(item)) {
+        const char *name = nl_json_get_string(item, "name");
+        const struct nl_json *text = nl_json_get(item, "template");
+        if (!name || !nl_json_is(text, NL_JSON_STRING))
+            return nl_fail(error, NL_DATA,
+                           "chat_template has an item without name or template: "
+                           "%s/tokenizer_config.json",
+                           folder);
+        struct source *source = strcmp(name, "default") == 0    ? &chat->plain
+                                : strcmp(name, "tool_use") == 0 ? &chat->with_tools
+                                                                : NULL;
+        if (source && !source->there)
+            take_text(source, text, folder, name);
+    }
+    return 0;
+}
+
+/* A token is a text, or an object with it. */
+static void load_token(struct nl_buf *out, const struct nl_json *value)
+{
+    const struct nl_json *text = nl_json_is(value, NL_JSON_OBJECT) ? nl_json_get(value, "content") : value;
+    if (!nl_json_is(text, NL_JSON_STRING))
+        return;
+    nl_buf_clear(out);
+    nl_buf_add(out, "", 0);
+    nl_json_copy_string(text, out);
+}
+
+static int load_tokens(struct nl_chat *chat, const struct nl_json *config, struct nl_error *error)
+{
+    for (size_t i = 0; i < TOKENS; i++) {
+        load_token(&chat->tokens[i], nl_json_get(config, token_names[i]));
+        if (nl_buf_check(&chat->tokens[i], "special token", error) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Old checkpoints: read where tokenizer_config.json does not list the added tokens, as transformers does. */
+static int load_special_tokens_map(struct nl_chat *chat, const char *folder, struct nl_error *error)
+{
+    char *path = nl_path_join(folder, "special_tokens_map.json", error);
+    if (!path)
+        return -1;
+    int result = 0;
+    if (nl_path_exists(path)) {
+        struct nl_json *map = nl_json_load(path, error);
+        result = map ? load_tokens(chat, map, error) : -1;
+        nl_json_free(map);
+    }
+    free(path);
+    return result;
+}
+
+static int load_config(struct nl_chat *chat, const char *folder, struct nl_error *error)
+{
+    char *path = nl_path_join(folder, "tokenizer_config.json", error);
+    if (!path)
+        return -1;
+    struct nl_json *config = NULL;
+    int result = 0;
+    if (nl_path_exists(path)) {
+        config = nl_json_load(path, error);
+        result = config ? load_tokens(chat, config, error) : -1;
+    }
+    const struct nl_json *template = nl_json_get(config, "chat_template");
+    if (result == 0 && !nl_json_get(config, "added_tokens_decoder"))
+        result = load_special_tokens_map(chat, folder, error);
+    if (result == 0 && template && !nl_json_is(template, NL_JSON_NULL) && !chat->plain.there)
+        result = load_templates(chat, template, folder, error);
+    nl_json_free(config);
+    free(path);
+    return result;
+}
+
+struct nl_chat *nl_chat_open(const char *folder, struct nl_error *error)
+{
+    struct nl_chat *chat = calloc(1, sizeof *chat);
+    if (!chat) {
+        nl_fail_memory(error, "chat template");
+        return NULL;
+    }
+    if (load_file(&chat->plain, folder, "chat_template.jinja", error) != 0 ||
+        load_file(&chat->with_tools, folder, "additional_chat_templates/tool_use.jinja", error) != 0 ||
+        load_config(chat, folder, error) != 0) {
+        nl_chat_close(chat);
+        return NULL;
+    }
+    if (!chat->plain.there && !chat->with_tools.there) {
+        nl_set_error(error, NL_UNSUPPORTED, "the model has no chat template: %s", folder);
+        nl_chat_close(chat);
+        return NULL;
+    }
+    return chat;
+}
+
+static int fail_input(struct nl_jinja_run *run, const char *what, const char *name)
+{
+    return nl_fail(run->error, NL_DATA, "%s: %s", what, name);
+}
+
+/* A reasoning has three names in the wild; templates read the first or the second. */
+static int alias_reasoning(struct nl_jinja_run *run, struct jv_dict **message)
+{
+    static const char *const names[] = {"reasoning_content", "thinking", "reasoning"};
+    struct jv reasoning = {0};
+    for (size_t i = 0; i < 3 && jv_is(reasoning, JV_MISSING); i++)
+        if (nl_jv_dict_get(run, *message, jv_chars(names[i]), &reasoning) < 0)
+            return -1;
+    if (jv_is(reasoning, JV_MISSING))
+        return 0;
+    struct jv_dict *aliased = nl_jv_dict_new(run);
+    if (!aliased || nl_jv_dict_set(run, aliased, jv_chars("thinking"), reasoning) != 0)
+        return -1;
+    for (size_t i = 0; i < (*message)->count; i++)
+        if (nl_jv_dict_set(run, aliased, (*message)->entries[i].key, (*message)->entries[i].value) != 0)
+            return -1;
+    *message = aliased;
+    return nl_jv_dict_set(run, aliased, jv_chars("reasoning_content"), reasoning);
+}
+
+/* Members that are null are dropped, as if they were not there. */
+static int normalize_message(struct nl_jinja_run *run, struct jv *message)
+{
+    struct jv_dict *kept = nl_jv_dict_new(run);
+    for (size_t i = 0; kept && i < message->dict->count; i++) {
+        const struct jv_entry *entry = &message->dict->entries[i];
+        if (!jv_is(entry->value, JV_NONE) && nl_jv_dict_set(run, kept, entry->key, entry->value) != 0)
+            return -1;
+    }
+    if (!kept || alias_reasoning(run, &kept) != 0)
+        return -1;
+    message->dict = kept;
+    return 0;
+}
+
+static int set_messages(struct nl_jinja_run *run, struct jv messages, const char *name)
+{
+    if (!jv_is(messages, JV_LIST))
+        return fail_input(run, "no array of messages", name);
+    if (messages.list->count == 0)
+        return fail_input(run, "a conversation without messages", name);
+    for (size_t i = 0; i < messages.list->count; i++) {
+        if (!jv_is(messages.list->items[i], JV_DICT))
+            return fail_input(run, "a message that is not an object", name);
+        if (normalize_message(run, &messages.list->items[i]) != 0)
+            return -1;
+    }
+    return nl_jv_dict_set(run, run->variables, jv_chars("messages"), messages);
+}
+
+static int add_message(struct nl_jinja_run *run, struct jv_list *messages, const char *role,
+                       struct jv content)
+{
+    struct jv_dict *message = nl_jv_dict_new(run);
+    if (!message || nl_jv_dict_set(run, message, jv_chars("role"), jv_chars(role)) != 0 ||
+        nl_jv_dict_set(run, message, jv_chars("content"), content) != 0)
+        return -1;
+    return nl_jv_list_push(run, messages, (struct jv){.kind = JV_DICT, .dict = message});
+}
+
+static int read_text(struct nl_jinja_run *run, const struct nl_chat_options *options, struct jv text,
+                     struct jv *out)
+{
+    struct jv_list *messages = nl_jv_list_new(run, 2);
+    if (!messages ||
+        (options->system && add_message(run, messages, "system", jv_chars(options->system)) != 0) ||
+        add_message(run, messages, "user", text) != 0)
+        return -1;
+    *out = jv_of_list(messages, JV_LIST);
+    return 0;
+}
+
+static bool looks_like_json(const char *text, size_t length)
+{
+    size_t at = 0;
+    while (at < length && strchr(" \t\r\n", text[at]) && text[at])
+        at++;
+    return at < length && (text[at] == '[' || text[at] == '{');
+}
+
+/* What the input holds besides the messages. */
+static int set_others(struct nl_jinja_run *run, const struct jv_dict *object, const char *name)
+{
+    for (size_t i = 0; i < object->count; i++) {
+        struct jv key = object->entries[i].key, value = object->entries[i].value;
+        bool tools = jv_text_is(key, "tools");
+        if (tools && !jv_is(value, JV_NONE) && !jv_is(value, JV_LIST))
+            return fail_input(run, "tools that are not an array", name);
+        for (size_t n = 0; tools && jv_is(value, JV_LIST) && n < value.list->count; n++)
+            if (!jv_is(value.list->items[n], JV_DICT))
+                return fail_input(run, "a tool that is not an object", name);
+        if (!jv_text_is(key, "messages") && nl_jv_dict_set(run, run->variables, key, value) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The conversation, and what comes with it, as variables. */
+static int read_input(struct nl_jinja_run *run, const struct nl_chat_options *options, struct jv text,
+                      const char *name)
+{
+    bool json = options->input == NL_CHAT_JSON || (options->input == NL_CHAT_EITHER && !options->system &&
+                                                   looks_like_json(text.text, text.size));
+    struct jv messages = {0};
+    if (!json)
+        return read_text(run, options, text, &messages) != 0 ? -1 : set_messages(run, messages, name);
+    if (nl_jv_parse_json(run, text.text, text.size, name, &messages) != 0)
+        return -1;
+    if (jv_is(messages, JV_DICT)) {
+        const struct jv_dict *object = messages.dict;
+        messages = (struct jv){0};
+        if (set_others(run, object, name) != 0 ||
+            nl_jv_dict_get(run, object, jv_chars("messages"), &messages) < 0)
+            return -1;
+    }
+    return set_messages(run, messages, name);
+}
+
+static int set_variables(struct nl_chat *chat, struct nl_jinja_run *run,
+                         const struct nl_chat_options *options, struct nl_error *error)
+{
+    for (size_t i = 0; i < TOKENS; i++)
+        if (chat->tokens[i].data &&
+            nl_jinja_set_string(run, token_names[i], chat->tokens[i].data, chat->tokens[i].size, error) != 0)
+            return -1;
+    if (nl_jv_dict_set(run, run->variables, jv_chars("tools"), jv_none()) != 0 ||
+        nl_jv_dict_set(run, run->variables, jv_chars("documents"), jv_none()) != 0)
+        return -1;
+    return nl_jinja_set_bool(run, "add_generation_prompt", !options->no_prompt, error);
+}
+
+/* The template for these variables, compiled. */
+static struct source *choose(struct nl_chat *chat, struct nl_jinja_run *run, struct nl_error *error)
+{
+    struct jv tools = jv_none();
+    nl_jv_dict_get(run, run->variables, jv_chars("tools"), &tools);
+    struct source *source =
+        !jv_is(tools, JV_NONE) && chat->with_tools.there ? &chat->with_tools : &chat->plain;
+    if (!source->there) {
+        nl_set_error(error, NL_UNSUPPORTED, "a chat template for tools, and none without: %s",
+                     chat->with_tools.name.data);
+        return NULL;
+    }
+    if (!source->template)
+        source->template = nl_jinja_open(source->text.data, source->text.size, source->name.data, error);
+    return source->template ? source : NULL;
+}
+
+int nl_chat_render(struct nl_chat *chat, const struct nl_chat_options *options, const char *text,
+                   size_t length, const char *name, struct nl_buf *out, struct nl_error *error)
+{
+    struct nl_jinja_run *run = nl_jinja_run_open(NULL, error);
+    if (!run)
+        return -1;
+    struct source *source = NULL;
+    struct jv input;
+    int result = nl_jv_copy(run, text, length, &input);
+    if (result == 0)
+        result = set_variables(chat, run, options, error);
+    if (result == 0)
+        result = read_input(run, options, input, name);
+    if (result == 0 && !(source = choose(chat, run, error)))
+        result = -1;
+    if (result == 0) {
+        run->template = source->template;
+        result = nl_jinja_render(run, out, error);
+    }
+    nl_jinja_run_close(run);
+    return result;
+}
