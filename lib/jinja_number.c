@@ -159,6 +159,7 @@ static int repeat_text(struct nl_jinja_run *run, struct jv text, uint64_t times,
     for (uint64_t i = 0; i < times && text.size; i++)
         memcpy(made + i * text.size, text.text, text.size);
     *out = jv_string(made, (size_t)size);
+    out->safe = text.safe;
     return 0;
 }
 
@@ -180,7 +181,7 @@ static int repeat(struct nl_jinja_run *run, struct jv value, int64_t times, stru
 
 static bool repeats(struct jv value)
 {
-    return (jv_is(value, JV_STRING) && !value.safe) || jv_is(value, JV_LIST) || jv_is(value, JV_TUPLE);
+    return jv_is(value, JV_STRING) || jv_is(value, JV_LIST) || jv_is(value, JV_TUPLE);
 }
 
 static int join_lists(struct nl_jinja_run *run, struct jv a, struct jv b, struct jv *out)

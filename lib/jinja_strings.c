@@ -2,11 +2,6 @@
 #include "jinja_value.h"
 #include "unicode.h"
 
-static struct jv part(struct jv text, size_t from, size_t to)
-{
-    return jv_string(text.text + from, to - from);
-}
-
 static size_t characters(struct jv text)
 {
     size_t n = 0;
@@ -15,7 +10,7 @@ static size_t characters(struct jv text)
     return n;
 }
 
-static int want_text(struct nl_jinja_run *run, struct jv value, const char *method)
+int nl_jinja_want_text(struct nl_jinja_run *run, struct jv value, const char *method)
 {
     if (jv_is(value, JV_STRING))
         return 0;
@@ -36,7 +31,7 @@ static int strip(struct nl_jinja_run *run, struct jv text, struct jv chars, unsi
 {
     size_t from = 0, to = text.size;
     unsigned size;
-    if (!jv_is(chars, JV_MISSING) && !jv_is(chars, JV_NONE) && want_text(run, chars, "strip") != 0)
+    if (!jv_is(chars, JV_MISSING) && !jv_is(chars, JV_NONE) && nl_jinja_want_text(run, chars, "strip") != 0)
         return -1;
     if (nl_jinja_charge(run, 1 + text.size / 64) != 0)
         return -1;
@@ -48,7 +43,7 @@ static int strip(struct nl_jinja_run *run, struct jv text, struct jv chars, unsi
             break;
         to = last;
     }
-    *out = part(text, from, to);
+    *out = jv_part(text, from, to);
     out->safe = text.safe;
     return 0;
 }
@@ -63,13 +58,13 @@ static int lstrip(struct nl_jinja_run *run, struct jv *a, struct jv *out)
     return strip(run, a[0], a[1], 1, out);
 }
 
-static int rstrip(struct nl_jinja_run *run, struct jv *a, struct jv *out)
+int nl_jinja_rstrip(struct nl_jinja_run *run, struct jv *a, struct jv *out)
 {
     return strip(run, a[0], a[1], 2, out);
 }
 
-static int optional_int(struct nl_jinja_run *run, struct jv value, const char *what, int64_t otherwise,
-                        int64_t *out)
+int nl_jinja_optional_int(struct nl_jinja_run *run, struct jv value, const char *what, int64_t otherwise,
+                          int64_t *out)
 {
     *out = otherwise;
     return jv_is(value, JV_MISSING) ? 0 : nl_jv_to_int(run, value, what, out);
@@ -79,8 +74,8 @@ int nl_jinja_replace(struct nl_jinja_run *run, struct jv *a, struct jv *out)
 {
     int64_t most;
     struct jv text = a[0], old = a[1], new = a[2];
-    if (want_text(run, old, "replace") != 0 || want_text(run, new, "replace") != 0 ||
-        optional_int(run, a[3], "'replace'", -1, &most) != 0)
+    if (nl_jinja_want_text(run, old, "replace") != 0 || nl_jinja_want_text(run, new, "replace") != 0 ||
+        nl_jinja_optional_int(run, a[3], "'replace'", -1, &most) != 0)
         return -1;
     struct nl_buf made = {0};
     size_t at = 0;
@@ -105,95 +100,8 @@ int nl_jinja_replace(struct nl_jinja_run *run, struct jv *a, struct jv *out)
     return nl_jv_take(run, &made, nl_jinja_charge(run, 1 + text.size / 64), out);
 }
 
-struct split {
-    struct nl_jinja_run *run;
-    struct jv text, separator; /* JV_NONE: white space */
-    int64_t most;              /* how many cuts, -1: all */
-    struct jv_list *list;
-};
-
-/* The next run of white space in [from, to): its place, `to` when there is none. */
-static size_t find_space(struct jv text, size_t from, size_t to, size_t *end)
-{
-    unsigned size;
-    while (from < to && !nl_jinja_is_space(nl_utf8_get(text.text + from, &size)))
-        from += size;
-    *end = from;
-    while (*end < to && nl_jinja_is_space(nl_utf8_get(text.text + *end, &size)))
-        *end += size;
-    return from;
-}
-
-static int split_space(struct split *split)
-{
-    struct jv text = split->text;
-    size_t at = 0, end, to = text.size;
-    if (find_space(text, 0, to, &end) == 0)
-        at = end;
-    for (int64_t n = 0; at < to; n++) {
-        if (n == split->most) /* the rest, with the white space at its end */
-            return nl_jv_list_push(split->run, split->list, part(text, at, to));
-        size_t stop = find_space(text, at, to, &end);
-        if (nl_jv_list_push(split->run, split->list, part(text, at, stop)) != 0)
-            return -1;
-        at = end;
-    }
-    return 0;
-}
-
-static int split_at(struct split *split)
-{
-    struct jv text = split->text;
-    size_t at = 0;
-    for (int64_t n = 0; n != split->most; n++) {
-        const char *found = at < text.size ? memmem(text.text + at, text.size - at, split->separator.text,
-                                                    split->separator.size)
-                                           : NULL;
-        if (!found)
-            break;
-        if (nl_jv_list_push(split->run, split->list, part(text, at, (size_t)(found - text.text))) != 0)
-            return -1;
-        at = (size_t)(found - text.text) + split->separator.size;
-    }
-    return nl_jv_list_push(split->run, split->list, part(text, at, text.size));
-}
-
-static void turn_around(struct jv_list *list)
-{
-    for (size_t i = 0, j = list->count; i + 1 < j; i++) {
-        struct jv item = list->items[i];
-        list->items[i] = list->items[--j];
-        list->items[j] = item;
-    }
-}
-
-static int rsplit_space(struct split *split)
-{
-    struct jv text, rest;
-    if (strip(split->run, split->text, jv_none(), 2, &text) != 0)
-        return -1;
-    size_t to = text.size;
-    for (int64_t n = 0; to > 0; n++) {
-        size_t from = to;
-        unsigned size;
-        if (n == split->most)
-            return nl_jv_list_push(split->run, split->list, part(text, 0, to));
-        while (from > 0) {
-            size_t last = nl_utf8_back(text.text, from);
-            if (nl_jinja_is_space(nl_utf8_get(text.text + last, &size)))
-                break;
-            from = last;
-        }
-        if (nl_jv_list_push(split->run, split->list, part(text, from, to)) != 0 ||
-            strip(split->run, part(text, 0, from), jv_none(), 2, &rest) != 0)
-            return -1;
-        to = rest.size;
-    }
-    return 0;
-}
-
 /* Where a part is last in text[0, to); NULL when it is not. `part` is not empty. */
-static const char *find_last(struct jv text, size_t to, struct jv part)
+const char *nl_jinja_find_last(struct jv text, size_t to, struct jv part)
 {
     for (size_t i = to < part.size ? 0 : to - part.size + 1; i-- > 0;)
         if (text.text[i] == part.text[0] && memcmp(text.text + i, part.text, part.size) == 0)
@@ -202,90 +110,9 @@ static const char *find_last(struct jv text, size_t to, struct jv part)
 }
 
 /* Looking from the end compares the part at each place. */
-static int charge_last(struct nl_jinja_run *run, struct jv text, struct jv part)
+int nl_jinja_charge_last(struct nl_jinja_run *run, struct jv text, struct jv part)
 {
     return nl_jinja_charge(run, (uint64_t)text.size * part.size / 256);
-}
-
-static int rsplit_at(struct split *split)
-{
-    struct jv text = split->text, separator = split->separator;
-    size_t to = text.size;
-    if (charge_last(split->run, text, separator) != 0)
-        return -1;
-    for (int64_t n = 0; n != split->most; n++) {
-        const char *found = find_last(text, to, separator);
-        if (!found)
-            break;
-        size_t from = (size_t)(found - text.text);
-        if (nl_jv_list_push(split->run, split->list, part(text, from + separator.size, to)) != 0)
-            return -1;
-        to = from;
-    }
-    return nl_jv_list_push(split->run, split->list, part(text, 0, to));
-}
-
-static int do_split(struct nl_jinja_run *run, struct jv *a, bool right, struct jv *out)
-{
-    struct split split = {.run = run, .text = a[0], .separator = jv_none()};
-    if (optional_int(run, a[2], "'split'", -1, &split.most) != 0 ||
-        nl_jinja_charge(run, 1 + a[0].size / 16) != 0)
-        return -1;
-    if (split.most < 0)
-        split.most = -1;
-    bool space = jv_is(a[1], JV_MISSING) || jv_is(a[1], JV_NONE);
-    if (!space && (want_text(run, a[1], "split") != 0 ||
-                   (a[1].size == 0 && jinja_fail(run, NL_DATA, "'split' at an empty string") != 0)))
-        return -1;
-    if (!space)
-        split.separator = a[1];
-    if (!(split.list = nl_jv_list_new(run, 0)))
-        return -1;
-    int result = right ? (space ? rsplit_space(&split) : rsplit_at(&split))
-                       : (space ? split_space(&split) : split_at(&split));
-    if (right)
-        turn_around(split.list);
-    *out = jv_of_list(split.list, JV_LIST);
-    return result;
-}
-
-static int method_split(struct nl_jinja_run *run, struct jv *a, struct jv *out)
-{
-    return do_split(run, a, false, out);
-}
-
-static int method_rsplit(struct nl_jinja_run *run, struct jv *a, struct jv *out)
-{
-    return do_split(run, a, true, out);
-}
-
-/* str.splitlines: also at control and Unicode line ends. */
-int nl_jinja_splitlines(struct nl_jinja_run *run, struct jv *a, struct jv *out)
-{
-    struct jv text = a[0];
-    struct jv_list *list = nl_jv_list_new(run, 0);
-    bool keep = false;
-    size_t from = 0;
-    if (!list || (!jv_is(a[1], JV_MISSING) && nl_jv_truth(run, a[1], &keep) != 0) ||
-        nl_jinja_charge(run, 1 + text.size / 16) != 0)
-        return -1;
-    for (size_t at = 0; at < text.size;) {
-        unsigned size;
-        uint32_t c = nl_utf8_get(text.text + at, &size);
-        bool end =
-            (c >= '\n' && c <= '\r') || (c >= 0x1c && c <= 0x1e) || c == 0x85 || c == 0x2028 || c == 0x2029;
-        size_t stop = at;
-        at += size;
-        if (!end)
-            continue;
-        if (c == '\r' && at < text.size && text.text[at] == '\n')
-            at++;
-        if (nl_jv_list_push(run, list, part(text, from, keep ? at : stop)) != 0)
-            return -1;
-        from = at;
-    }
-    *out = jv_of_list(list, JV_LIST);
-    return from < text.size ? nl_jv_list_push(run, list, part(text, from, text.size)) : 0;
 }
 
 /* The part of a[0] that the arguments from a[2] name; 0: none, as its start lies behind the end. */
@@ -312,7 +139,7 @@ static int narrow(struct nl_jinja_run *run, struct jv *a, struct jv *text, size_
     to = bounds[1] == length ? a[0].size : from;
     for (int64_t n = bounds[0]; n < bounds[1] && bounds[1] < length; n++)
         to += nl_utf8_size((unsigned char)a[0].text[to]);
-    *text = part(a[0], from, to);
+    *text = jv_part(a[0], from, to);
     *skipped = (size_t)bounds[0];
     return 1;
 }
@@ -322,18 +149,18 @@ static int find_from(struct nl_jinja_run *run, struct jv *a, bool last, int64_t 
     struct jv text, sub = a[1];
     size_t skipped;
     *out = -1;
-    if (want_text(run, sub, "find") != 0)
+    if (nl_jinja_want_text(run, sub, "find") != 0)
         return -1;
     int got = narrow(run, a, &text, &skipped);
     if (got <= 0 || sub.size > text.size)
         return got < 0 ? -1 : 0;
-    if (last && charge_last(run, text, sub) != 0)
+    if (last && nl_jinja_charge_last(run, text, sub) != 0)
         return -1;
     const char *found = sub.size == 0 ? text.text + (last ? text.size : 0)
-                        : last        ? find_last(text, text.size, sub)
+                        : last        ? nl_jinja_find_last(text, text.size, sub)
                                       : memmem(text.text, text.size, sub.text, sub.size);
     if (found)
-        *out = (int64_t)(characters(part(text, 0, (size_t)(found - text.text))) + skipped);
+        *out = (int64_t)(characters(jv_part(text, 0, (size_t)(found - text.text))) + skipped);
     return 0;
 }
 
@@ -372,7 +199,7 @@ static int method_count(struct nl_jinja_run *run, struct jv *a, struct jv *out)
 {
     struct jv text = {0};
     size_t skipped, n = 0;
-    if (want_text(run, a[1], "count") != 0)
+    if (nl_jinja_want_text(run, a[1], "count") != 0)
         return -1;
     int got = narrow(run, a, &text, &skipped);
     if (got < 0)
@@ -405,12 +232,12 @@ static int has_affix(struct nl_jinja_run *run, struct jv *a, bool end, struct jv
     if (got < 0)
         return -1;
     if (!jv_is(a[1], JV_TUPLE)) {
-        if (want_text(run, a[1], end ? "endswith" : "startswith") != 0)
+        if (nl_jinja_want_text(run, a[1], end ? "endswith" : "startswith") != 0)
             return -1;
         found = got && affix_is(text, a[1], end);
     }
     for (size_t i = 0; jv_is(a[1], JV_TUPLE) && i < a[1].list->count && !found; i++) {
-        if (want_text(run, a[1].list->items[i], end ? "endswith" : "startswith") != 0)
+        if (nl_jinja_want_text(run, a[1].list->items[i], end ? "endswith" : "startswith") != 0)
             return -1;
         found = got && affix_is(text, a[1].list->items[i], end);
     }
@@ -430,10 +257,12 @@ static int method_endswith(struct nl_jinja_run *run, struct jv *a, struct jv *ou
 
 static int remove_affix(struct nl_jinja_run *run, struct jv *a, bool end, struct jv *out)
 {
-    if (want_text(run, a[1], end ? "removesuffix" : "removeprefix") != 0)
+    if (nl_jinja_want_text(run, a[1], end ? "removesuffix" : "removeprefix") != 0)
         return -1;
     bool there = affix_is(a[0], a[1], end);
-    *out = !there ? a[0] : end ? part(a[0], 0, a[0].size - a[1].size) : part(a[0], a[1].size, a[0].size);
+    *out = !there ? a[0]
+           : end  ? jv_part(a[0], 0, a[0].size - a[1].size)
+                  : jv_part(a[0], a[1].size, a[0].size);
     return 0;
 }
 
@@ -452,7 +281,7 @@ static int do_partition(struct nl_jinja_run *run, struct jv *a, bool last, struc
     int64_t ignored;
     struct jv_list *list = nl_jv_list_new(run, 3);
     struct jv args[5] = {a[0], a[1]};
-    if (!list || want_text(run, a[1], "partition") != 0 || find_from(run, args, last, &ignored) != 0)
+    if (!list || nl_jinja_want_text(run, a[1], "partition") != 0 || find_from(run, args, last, &ignored) != 0)
         return -1;
     if (a[1].size == 0)
         return jinja_fail(run, NL_DATA, "'partition' at an empty string");
@@ -464,9 +293,9 @@ static int do_partition(struct nl_jinja_run *run, struct jv *a, bool last, struc
             at += nl_utf8_size((unsigned char)a[0].text[at]);
     }
     size_t end = ignored < 0 ? at : at + a[1].size;
-    list->items[0] = part(a[0], 0, at);
-    list->items[1] = part(a[0], at, end);
-    list->items[2] = part(a[0], end, a[0].size);
+    list->items[0] = jv_part(a[0], 0, at);
+    list->items[1] = jv_part(a[0], at, end);
+    list->items[2] = jv_part(a[0], end, a[0].size);
     list->count = 3;
     *out = jv_of_list(list, JV_TUPLE);
     return 0;
@@ -489,7 +318,7 @@ static int method_join(struct nl_jinja_run *run, struct jv *a, struct jv *out)
     struct jv item;
     int got = iterator ? 0 : -1;
     for (bool first = true; iterator && (got = nl_jv_next(run, iterator, &item)) > 0; first = false) {
-        if (want_text(run, item, "join") != 0 || made.size > JINJA_MOST_OUTPUT) {
+        if (nl_jinja_want_text(run, item, "join") != 0 || made.size > JINJA_MOST_OUTPUT) {
             got = -1;
             break;
         }
@@ -503,9 +332,9 @@ static int method_join(struct nl_jinja_run *run, struct jv *a, struct jv *out)
 const struct jinja_builtin nl_jinja_string_methods[] = {
     {"strip", nl_jinja_strip, "-chars", 0},
     {"lstrip", lstrip, "-chars", 0},
-    {"rstrip", rstrip, "-chars", 0},
-    {"split", method_split, "sep maxsplit", 0},
-    {"rsplit", method_rsplit, "sep maxsplit", 0},
+    {"rstrip", nl_jinja_rstrip, "-chars", 0},
+    {"split", nl_jinja_split, "sep maxsplit", 0},
+    {"rsplit", nl_jinja_rsplit, "sep maxsplit", 0},
     {"splitlines", nl_jinja_splitlines, "keepends", 0},
     {"startswith", method_startswith, "-prefix -start -end", 1},
     {"endswith", method_endswith, "-suffix -start -end", 1},

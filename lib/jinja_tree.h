@@ -159,7 +159,7 @@ const char *nl_jinja_token_text(const struct jt *, char shown[64]);
 
 /* jinja_parse.c */
 int nl_jinja_parse(struct jinja_compile *);
-/* jinja_expression.c: NULL with the error filled. */
+/* jinja_operand.c, jinja_expression.c: NULL with the error filled. */
 struct jn *nl_jinja_new_node(struct jinja_compile *, enum jn_kind, uint32_t line);
 void nl_jinja_adopt(struct jn *parent, const struct jn *child); /* heights; child: a list or NULL */
 struct jt *nl_jinja_current(struct jinja_compile *);
@@ -167,6 +167,14 @@ bool nl_jinja_at_name(const struct jt *, const char *name);
 bool nl_jinja_skip(struct jinja_compile *, enum jt_kind);
 bool nl_jinja_skip_name(struct jinja_compile *, const char *name);
 int nl_jinja_expect(struct jinja_compile *, enum jt_kind);
+struct jt *nl_jinja_take(struct jinja_compile *); /* the current token; never past the end */
+const struct jt *nl_jinja_look_ahead(const struct jinja_compile *);
+/* A node with up to three children; NULL when it gets too high. */
+struct jn *nl_jinja_node_of(struct jinja_compile *, enum jn_kind, uint32_t line, struct jn *a, struct jn *b,
+                            struct jn *c);
+/* Of a node, which may be NULL: subscripts, attributes and calls; filters and tests. */
+struct jn *nl_jinja_parse_postfix(struct jinja_compile *, struct jn *node);
+struct jn *nl_jinja_parse_filters_and_tests(struct jinja_compile *, struct jn *node);
 struct jn *nl_jinja_parse_expression(struct jinja_compile *, bool with_condition);
 struct jn *nl_jinja_parse_primary(struct jinja_compile *, bool with_namespace);
 struct jn *nl_jinja_parse_filters(struct jinja_compile *, struct jn *node, bool inside);

@@ -193,6 +193,10 @@ static inline struct jv jv_string(const char *text, size_t size)
 {
     return (struct jv){.kind = JV_STRING, .size = (uint32_t)size, .text = text};
 }
+static inline struct jv jv_part(struct jv text, size_t from, size_t to)
+{
+    return jv_string(text.text + from, to - from);
+}
 static inline struct jv jv_chars(const char *text)
 {
     return jv_string(text, strlen(text));
@@ -334,8 +338,17 @@ int nl_jinja_percent(struct nl_jinja_run *, struct jv format, struct jv value, s
 jinja_function nl_jinja_strip, nl_jinja_replace, nl_jinja_upper, nl_jinja_lower, nl_jinja_capitalize,
     nl_jinja_title, nl_jinja_center, nl_jinja_ljust, nl_jinja_rjust, nl_jinja_zfill, nl_jinja_isalnum,
     nl_jinja_isalpha, nl_jinja_isascii, nl_jinja_isdecimal, nl_jinja_isdigit, nl_jinja_islower,
-    nl_jinja_isnumeric, nl_jinja_isspace, nl_jinja_isupper, nl_jinja_splitlines;
+    nl_jinja_isnumeric, nl_jinja_isspace, nl_jinja_isupper, nl_jinja_split, nl_jinja_rsplit,
+    nl_jinja_splitlines, nl_jinja_rstrip;
 bool nl_jinja_is_space(uint32_t c); /* Python's str.isspace */
+/* The value is a string, or an error that names the method; an integer argument that may be missing. */
+int nl_jinja_want_text(struct nl_jinja_run *, struct jv value, const char *method);
+int nl_jinja_optional_int(struct nl_jinja_run *, struct jv value, const char *what, int64_t otherwise,
+                          int64_t *out);
+/* Where `part`, which is not empty, is last in text[0, to); NULL when it is not. Charge first: each place is
+   compared. */
+const char *nl_jinja_find_last(struct jv text, size_t to, struct jv part);
+int nl_jinja_charge_last(struct nl_jinja_run *, struct jv text, struct jv part);
 /* Appends one character or its upper, lower, title case; -1: its case is several characters. */
 enum jinja_case { JINJA_UPPER, JINJA_LOWER, JINJA_TITLE };
 int nl_jinja_put_case(struct nl_jinja_run *, uint32_t c, enum jinja_case, struct nl_buf *out);
