@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +15,26 @@
 volatile sig_atomic_t cli_signal;
 static const char *program_name = "nanollm";
 
+enum { GRACE = 1 /* seconds after a signal in which standard output may make room */ };
+
 static void note_signal(int number)
 {
     cli_signal = number;
+    alarm(GRACE);
+}
+
+/* After a signal the step is finished and DONE written, unless that waits for a reader who takes nothing. */
+static void check_output(int number)
+{
+    int before = errno;
+    struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    if (poll(&output, 1, 0) == 0) {
+        signal(cli_signal, SIG_DFL);
+        raise(cli_signal);
+    }
+    (void)number;
+    alarm(GRACE);
+    errno = before;
 }
 
 void cli_start(const char *program)
@@ -31,9 +49,12 @@ void cli_start(const char *program)
                 _exit(NL_IO);
             }
         }
-    struct sigaction action = {.sa_handler = note_signal, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction action = {.sa_handler = check_output, .sa_flags = SA_RESTART};
+    sigaction(SIGALRM, &action, NULL);
+    action = (struct sigaction){.sa_handler = note_signal, .sa_flags = (int)SA_RESETHAND};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* a file too large is an error like a full disk: the temporary one goes away */
 }
 
 static void print_message(const char *format, va_list arguments)

@@ -13,7 +13,8 @@
 /* Called first: the program's name for messages, SIGINT and SIGTERM noted in cli_signal, closed descriptors 0
  * to 2 found (9). */
 void cli_start(const char *program);
-/* SIGINT or SIGTERM once it came, else 0. The first does not end the program, a second does. */
+/* SIGINT or SIGTERM once it came, else 0. The first does not end the program, unless standard output then has
+   no room for a second; another does. */
 extern volatile sig_atomic_t cli_signal;
 
 /* `program: message` on standard error. */

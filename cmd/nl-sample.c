@@ -83,7 +83,6 @@ int main(int argc, char **argv)
         cli_die(&error);
     cli_output_open(&output, &options.common);
     run.writer = output.writer;
-    run.output_fd = output.file.fd;
     run.reader = cli_reader_open(STDIN_FILENO, "standard input", nl_sample_run_wait, &run);
     nl_reader_expect_logits(run.reader);
     if (options.filter)

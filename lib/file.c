@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -112,49 +113,60 @@ bool nl_path_exists(const char *path)
     return stat(path, &status) == 0;
 }
 
-/* The file that `path` stands for once links are followed; a path that is not there yet stands for itself. */
-static char *final_path(const char *path)
+bool nl_path_taken(const char *path)
 {
-    char *resolved = realpath(path, NULL);
-    return resolved ? resolved : strdup(path);
+    struct stat status;
+    return lstat(path, &status) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
-/* A new file beside the final one, with the permissions that open(2) would give it. */
-static int open_beside(struct nl_outfile *file, struct nl_error *error)
+/* What is at `path` already: sets the place to write, links followed, and the new file's mode. -1 and *error.
+ */
+static int look_at_place(struct nl_outfile *file, const char *path, mode_t *mode, struct nl_error *error)
 {
-    struct nl_buf name = {0};
-    nl_buf_printf(&name, "%s.XXXXXX", file->path);
-    if (nl_buf_check(&name, file->path, error) != 0) {
-        nl_buf_free(&name);
-        return -1;
-    }
-    file->fd = mkstemp(name.data);
-    if (file->fd < 0) {
-        nl_fail_errno(error, "cannot create", file->path);
-        nl_buf_free(&name);
-        return -1;
-    }
-    file->temporary = name.data;
-    mode_t mask = umask(0); /* there is no other way to ask for it */
+    struct stat status;
+    mode_t mask = umask(0);
     umask(mask);
-    return fchmod(file->fd, 0666 & ~mask) == 0 ? 0 : nl_fail_io(error, "cannot create", file->path);
+    *mode = S_IFREG | (0666 & ~mask);
+    if (!*path)
+        return nl_fail(error, NL_USAGE, "the output file's name is empty");
+    bool there = nl_path_taken(path);
+    if (there && stat(path, &status) != 0)
+        return nl_fail_errno(error, "cannot create", path);
+    if (there)
+        *mode = status.st_mode;
+    if (there && S_ISDIR(status.st_mode))
+        return nl_fail(error, NL_IO, "cannot create: %s: %s", path, strerror(EISDIR));
+    file->path = there && S_ISREG(status.st_mode) ? realpath(path, NULL) : strdup(path);
+    return file->path ? 0 : nl_fail_memory(error, path);
 }
 
 int nl_outfile_open(struct nl_outfile *file, const char *path, struct nl_error *error)
 {
-    struct stat status;
-    *file = (struct nl_outfile){.fd = -1, .path = final_path(path)};
-    int result = file->path ? 0 : nl_fail_memory(error, path);
-    if (result == 0 && stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
+    *file = (struct nl_outfile){.fd = -1};
+    mode_t mode;
+    if (look_at_place(file, path, &mode, error) != 0)
+        return -1;
+    struct nl_buf name = {0};
+    if (S_ISREG(mode)) {
+        nl_buf_printf(&name, "%s.XXXXXX", file->path);
+        if (nl_buf_check(&name, path, error) != 0) {
+            nl_outfile_abort(file);
+            return -1;
+        }
+        file->fd = mkstemp(name.data);
+    } else {
         file->fd = open(path, O_WRONLY | O_CLOEXEC);
-        if (file->fd < 0)
-            result = nl_fail_io(error, "cannot open", path);
-    } else if (result == 0) {
-        result = open_beside(file, error);
     }
-    if (result != 0)
+    if (file->fd < 0) {
+        nl_fail_errno(error, "cannot create", path);
+        nl_buf_free(&name);
         nl_outfile_abort(file);
-    return result;
+        return -1;
+    }
+    file->temporary = name.data;
+    if (file->temporary)
+        fchmod(file->fd, mode & 0777);
+    return 0;
 }
 
 int nl_outfile_commit(struct nl_outfile *file, struct nl_error *error)
@@ -197,6 +209,11 @@ int nl_write_all(int fd, const void *bytes, size_t size, const char *name, struc
     const char *rest = bytes;
     while (size > 0) {
         ssize_t wrote = write(fd, rest, size);
+        if (wrote < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            struct pollfd room = {.fd = fd, .events = POLLOUT};
+            poll(&room, 1, -1);
+            continue;
+        }
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote < 0)

@@ -15,16 +15,29 @@ static int stop_waiting(struct nl_error *error)
     return nl_fail(error, NL_UPSTREAM, "%s", "");
 }
 
+static int sampler_is_gone(struct nl_error *error)
+{
+    return nl_fail(error, NL_UPSTREAM, "the sampler is gone: nobody reads the standard output");
+}
+
 int nl_forward_wait_input(void *context, struct nl_error *error)
 {
     struct nl_forward *forward = context;
-    return stopped(forward) ? stop_waiting(error) : nl_writer_flush(forward->writer, error);
+    if (stopped(forward))
+        return stop_waiting(error);
+    if (nl_writer_flush(forward->writer, error) != 0)
+        return -1;
+    if (nl_writer_is_read(forward->writer))
+        return 0;
+    return forward->feedback ? sampler_is_gone(error) : nl_fail(error, NL_IO, "nobody reads the output");
 }
 
 int nl_forward_wait_feedback(void *context, struct nl_error *error)
 {
     struct nl_forward *forward = context;
-    if (nl_forward_wait_input(forward, error) != 0)
+    if (stopped(forward))
+        return stop_waiting(error);
+    if (nl_writer_flush(forward->writer, error) != 0)
         return -1;
     struct pollfd fds[2] = {{forward->feedback_fd, POLLIN, 0}, {forward->output_fd, 0, 0}};
     if (poll(fds, 2, 500) < 0 && errno != EINTR)
@@ -32,7 +45,7 @@ int nl_forward_wait_feedback(void *context, struct nl_error *error)
     if (stopped(forward))
         return stop_waiting(error);
     if (!(fds[0].revents & (POLLIN | POLLHUP)) && (fds[1].revents & POLLERR))
-        return nl_fail(error, NL_UPSTREAM, "the sampler is gone: nobody reads the standard output");
+        return sampler_is_gone(error);
     return 0;
 }
 

@@ -23,7 +23,7 @@ int nl_generate_wait(void *context, struct nl_error *error)
 {
     struct nl_generate *generate = context;
     return stopped(generate) ? nl_fail(error, NL_UPSTREAM, "%s", "")
-                             : nl_writer_flush(generate->writer, error);
+                             : nl_writer_pause(generate->writer, error);
 }
 
 static void fail_job(struct nl_generate *generate, struct nl_job *job, const struct nl_error *failure)
@@ -256,12 +256,10 @@ static int run(struct nl_generate *generate, struct nl_error *error)
     for (bool open = true; open || generate->jobs;) {
         if (read_input(generate, &open, error) != 0 || (generate->jobs && step(generate, error) != 0))
             return -1;
-        for (struct nl_job *job = generate->jobs; stopped(generate) && job; job = job->next)
-            job->finish = job->finish ? job->finish : "cancelled";
-        if (generate->intake.engine && write_output(generate, error) != 0)
-            return -1;
         if (stopped(generate))
             return 0;
+        if (generate->intake.engine && write_output(generate, error) != 0)
+            return -1;
     }
     return 0;
 }
@@ -269,7 +267,9 @@ static int run(struct nl_generate *generate, struct nl_error *error)
 int nl_generate_run(struct nl_generate *generate, struct nl_error *error)
 {
     int result = run(generate, error);
-    if (result != 0 && stopped(generate)) {
+    if (stopped(generate)) {
+        for (struct nl_job *job = generate->jobs; job; job = job->next)
+            job->finish = job->finish ? job->finish : "cancelled";
         result = generate->intake.engine ? write_output(generate, error) : 0;
     } else if (result != 0) {
         struct nl_error ignored;

@@ -99,7 +99,7 @@ static int config_load(struct config *config, const char *folder, const char *na
     config->path = nl_path_join(folder, name, error);
     if (!config->path)
         return -1;
-    if (!nl_path_exists(config->path))
+    if (!nl_path_taken(config->path))
         return 0;
     config->json = nl_json_load(config->path, error);
     if (!config->json)

@@ -44,9 +44,10 @@ static int begin(struct nl_intake *intake, struct nl_prompt *prompt, const struc
     prompt->header = nl_json_copy(frame->object, error);
     if (!prompt->header)
         return -1;
-    int64_t seq = 0;
-    if (nl_json_integer(nl_json_get(prompt->header, "seq"), 0, INT64_C(1) << 53, &seq))
-        prompt->seq = (uint64_t)seq;
+    int64_t seq;
+    bool numbered = nl_json_integer(nl_json_get(prompt->header, "seq"), 0, INT64_MAX, &seq);
+    prompt->seq = numbered ? (uint64_t)seq : intake->n_sequences;
+    intake->n_sequences++;
     if (!intake->engine && open_model(intake, prompt->header, error) != 0)
         return -1;
     return check_tokenizer(intake, prompt, error);
@@ -73,6 +74,10 @@ int nl_intake_next(struct nl_intake *intake, struct nl_prompt *prompt, struct nl
         return begin(intake, prompt, &frame, error) == 0 ? NL_INTAKE_MORE : -1;
     case NL_TOKS:
         return nl_ids_add(&prompt->ids, frame.ids, frame.count, error) == 0 ? NL_INTAKE_MORE : -1;
+    case NL_CUTS:
+        if (frame.position < prompt->ids.count)
+            prompt->ids.count = frame.position;
+        return NL_INTAKE_MORE;
     case NL_DONE:
         return finish(prompt, &frame, error);
     case NL_FAIL:
@@ -98,6 +103,8 @@ struct nl_json *nl_intake_header(const struct nl_intake *intake, const struct nl
 {
     struct nl_json *header = nl_json_copy(prompt->header, error);
     const struct nl_generation *generation = &intake->generation;
+    if (header)
+        nl_json_remove(header, "session");
     if (header && nl_json_set_string(header, "model", intake->folder, error) == 0 &&
         nl_json_set_number(header, "seq", (double)prompt->seq, error) == 0 &&
         nl_json_set_number(header, "vocab_size", nl_engine_model(intake->engine)->config.vocab_size, error) ==

@@ -22,6 +22,7 @@ struct nl_intake {
     struct nl_engine *engine;
     char *folder;
     struct nl_generation generation;
+    uint64_t n_sequences;             /* begun */
     struct nl_json *upstream_failure; /* the FAIL that was read */
 };
 
@@ -30,7 +31,7 @@ struct nl_prompt {
     struct nl_json *header; /* its NLS1; owned */
     struct nl_json *done;   /* its DONE, once it came; owned */
     struct nl_ids ids;
-    uint64_t seq;
+    uint64_t seq;            /* of the NLS1; where that says none, counted */
     struct nl_error failure; /* code not NL_OK: it cannot run */
 };
 
@@ -46,8 +47,8 @@ enum nl_intake_result { NL_INTAKE_END, NL_INTAKE_MORE, NL_INTAKE_PROMPT };
 int nl_intake_next(struct nl_intake *, struct nl_prompt *prompt, struct nl_error *error);
 /* True when the upstream's DONE says `finish`. */
 bool nl_prompt_finish_is(const struct nl_prompt *, const char *finish);
-/* The NLS1 for the output: the prompt's keys, and model, vocab_size, eos. NULL when out of memory; the caller
- * frees it. */
+/* The NLS1 for the output: the prompt's keys (not session: a stream needs its DONE), and model, vocab_size,
+   eos. NULL when out of memory; the caller frees it. */
 struct nl_json *nl_intake_header(const struct nl_intake *, const struct nl_prompt *prompt,
                                  struct nl_error *error);
 /* Writes FAIL: the upstream's, passed on, or one that says `cause`. */

@@ -89,7 +89,6 @@ struct nl_regex_scratch *nl_regex_scratch_new(struct nl_error *error)
         nl_fail_memory(error, "regex");
         return NULL;
     }
-    pcre2_set_match_limit(scratch->context, UINT32_MAX);
     pcre2_set_depth_limit(scratch->context, UINT32_MAX);
     if (scratch->stack)
         pcre2_jit_stack_assign(scratch->context, NULL, scratch->stack);
@@ -106,11 +105,20 @@ void nl_regex_scratch_free(struct nl_regex_scratch *scratch)
     free(scratch);
 }
 
+/* Far more than a regex that goes back over each character some times, and soon over for one that takes
+ * 2^length. */
+static uint32_t steps(size_t length)
+{
+    enum { LEAST = 10000000, A_BYTE = 64 };
+    return length < (UINT32_MAX - LEAST) / A_BYTE ? LEAST + A_BYTE * (uint32_t)length : UINT32_MAX;
+}
+
 int nl_regex_search(const struct nl_regex *regex, struct nl_regex_scratch *scratch, const char *text,
                     size_t length, size_t from, size_t *begin, size_t *end, struct nl_error *error)
 {
     PCRE2_SPTR subject = (PCRE2_SPTR)text;
     int got = PCRE2_ERROR_JIT_STACKLIMIT;
+    pcre2_set_match_limit(scratch->context, steps(length - from));
     if (regex->jit)
         got = pcre2_jit_match(regex->code, subject, length, from, 0, scratch->match, scratch->context);
     if (got == PCRE2_ERROR_JIT_STACKLIMIT)
@@ -118,6 +126,8 @@ int nl_regex_search(const struct nl_regex *regex, struct nl_regex_scratch *scrat
                           scratch->match, scratch->context);
     if (got == PCRE2_ERROR_NOMATCH)
         return 0;
+    if (got == PCRE2_ERROR_MATCHLIMIT)
+        return nl_fail(error, NL_DATA, "the regex takes too many steps on this text: byte %zu", from);
     if (got < 0) {
         char reason[200];
         pcre2_get_error_message(got, (PCRE2_UCHAR *)reason, sizeof reason);

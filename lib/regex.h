@@ -28,8 +28,8 @@ void nl_regex_scratch_free(struct nl_regex_scratch *);
 
 /*
  * The leftmost match at or after `from` in `length` bytes of valid UTF-8 (look-behind sees what is before). 1
- * and the match in [*begin, *end), 0 when there is none, -1 when memory ran out. No limits on steps; the
- * stack does not grow.
+ * and the match in [*begin, *end), 0 when there is none; -1: memory ran out, or (NL_DATA) the regex takes too
+ * many steps, ten million and 64 a byte; Oniguruma gives up after ten million. The stack does not grow.
  */
 int nl_regex_search(const struct nl_regex *, struct nl_regex_scratch *, const char *text, size_t length,
                     size_t from, size_t *begin, size_t *end, struct nl_error *error);

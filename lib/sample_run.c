@@ -1,6 +1,5 @@
 #include "sample_run.h"
 
-#include <poll.h>
 #include <stdlib.h>
 
 #include "modelpath.h"
@@ -228,14 +227,7 @@ static int take_frame(struct nl_sample_run *run, struct nl_frame *frame, struct 
 int nl_sample_run_wait(void *context, struct nl_error *error)
 {
     struct nl_sample_run *run = context;
-    if (nl_writer_flush(run->writer, error) != 0)
-        return -1;
-    if (stopped(run))
-        return nl_fail(error, NL_IO, "%s", "");
-    struct pollfd out = {.fd = run->output_fd};
-    if (poll(&out, 1, 0) > 0 && (out.revents & POLLERR))
-        return nl_fail(error, NL_IO, "nobody reads the output");
-    return 0;
+    return stopped(run) ? nl_fail(error, NL_IO, "%s", "") : nl_writer_pause(run->writer, error);
 }
 
 static int read_all(struct nl_sample_run *run, struct nl_error *error)

@@ -16,7 +16,6 @@ struct nl_sample_run {
     const struct nl_sample_options *sample;
     struct nl_reader *reader; /* expects logits, waits with nl_sample_run_wait */
     struct nl_writer *writer;
-    int output_fd;                           /* where the writer writes: watched while we wait */
     bool filter;                             /* do not choose: write processed logits */
     const volatile sig_atomic_t *signal;     /* not 0: end */
     void (*report)(const struct nl_error *); /* a sequence failed */

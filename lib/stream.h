@@ -106,6 +106,11 @@ int nl_writer_sparse(struct nl_writer *, uint32_t position, const uint32_t *ids,
    and unknown ones whose payload is no JSON object) are dropped there. */
 int nl_writer_frame(struct nl_writer *, const struct nl_frame *frame, struct nl_error *error);
 int nl_writer_flush(struct nl_writer *, struct nl_error *error);
+/* False once the other end of a pipe is closed: waiting for input to write there is in vain. */
+bool nl_writer_is_read(const struct nl_writer *);
+/* Before a wait for input: flushes, and fails (NL_IO) where nobody reads the output any more. Who then writes
+   FAIL ends by SIGPIPE, as by any write. */
+int nl_writer_pause(struct nl_writer *, struct nl_error *error);
 
 /* Conveniences over nl_writer_object. */
 int nl_writer_done(struct nl_writer *, const char *finish, struct nl_error *error); /* DONE {"finish": ...} */

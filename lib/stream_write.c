@@ -113,6 +113,19 @@ int nl_writer_flush(struct nl_writer *writer, struct nl_error *error)
     return writer->out.size || writer->out.failed ? write_out(writer, (struct piece){NULL, 0}, error) : 0;
 }
 
+bool nl_writer_is_read(const struct nl_writer *writer)
+{
+    struct pollfd output = {.fd = writer->fd};
+    return poll(&output, 1, 0) <= 0 || !(output.revents & POLLERR);
+}
+
+int nl_writer_pause(struct nl_writer *writer, struct nl_error *error)
+{
+    if (nl_writer_flush(writer, error) != 0)
+        return -1;
+    return nl_writer_is_read(writer) ? 0 : nl_fail(error, NL_IO, "nobody reads the output");
+}
+
 /* A pipe of 64 KiB would cut a frame of logits into four turns of two processes. */
 static void enlarge_pipe(struct nl_writer *writer)
 {

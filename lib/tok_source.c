@@ -1,6 +1,5 @@
 #include "tok_source.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -16,7 +15,7 @@ static int look(struct nl_tok_source *source, uint64_t identity[7], struct nl_er
     if (!source->path)
         return -1;
     source->there = stat(source->path, &source->status) == 0;
-    if (!source->there && errno != ENOENT && errno != ENOTDIR)
+    if (!source->there && nl_path_taken(source->path))
         return nl_fail_errno(error, "cannot read", source->path);
     if (!source->there)
         return 0;

@@ -125,7 +125,7 @@ static int on_wait(void *context, struct nl_error *error)
     struct nl_tokenize *tokenize = context;
     if (stopped(tokenize))
         return nl_fail(error, NL_IO, "%s", "");
-    return nl_writer_flush(tokenize->writer, error);
+    return nl_writer_pause(tokenize->writer, error);
 }
 
 int nl_tokenize_read(struct nl_tokenize *tokenize, int fd, const char *name, struct nl_error *error)

@@ -74,7 +74,7 @@ static int read_files(const char *path, struct nl_buf *name, struct nl_json **js
     nl_buf_printf(name, folder ? "%s/tokenizer_config.json" : "%s", path);
     if (nl_buf_check(name, path, error) != 0)
         return -1;
-    if (folder && nl_path_exists(name->data) && !(*config = nl_json_load(name->data, error)))
+    if (folder && nl_path_taken(name->data) && !(*config = nl_json_load(name->data, error)))
         return -1;
     if (folder) {
         nl_buf_clear(name);
