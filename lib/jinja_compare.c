@@ -91,7 +91,7 @@ static int compare_numbers(struct jv a, struct jv b)
     double number = b.number;
     if (isnan(number))
         return 2;
-    if (number >= 0x1p63 || number < -0x1p63)
+    if (fabs(number) >= JINJA_INT64_END && number != -JINJA_INT64_END)
         return number > 0 ? -1 : 1;
     int64_t whole = (int64_t)number; /* towards zero */
     double fraction = number - (double)whole;

@@ -271,7 +271,7 @@ int nl_jv_to_int(struct nl_jinja_run *run, struct jv value, const char *what, in
 
 int nl_jv_int_of_float(struct nl_jinja_run *run, double number, int64_t *out)
 {
-    if (!(number < 0x1p63 && number >= -0x1p63))
+    if (isnan(number) || fabs(number) >= JINJA_INT64_END)
         return too_big(run);
     *out = (int64_t)number;
     return 0;

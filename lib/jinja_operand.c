@@ -104,7 +104,7 @@ static struct jn *constant(struct jinja_compile *compile, uint32_t line, struct 
 static struct jn *parse_strings(struct jinja_compile *compile)
 {
     const struct jt *first = nl_jinja_take(compile), *token;
-    uint64_t size = first->value.size, at = first->value.size;
+    uint64_t size = first->value.size, at = 0;
     size_t n = 0;
     for (token = first + 1; token->kind == JT_STRING; token++, n++)
         size += token->value.size;
@@ -114,6 +114,7 @@ static struct jn *parse_strings(struct jinja_compile *compile)
     if (!text)
         return NULL;
     memcpy(text, first->value.text, first->value.size);
+    at = first->value.size;
     for (; n > 0; n--) {
         token = nl_jinja_take(compile);
         memcpy(text + at, token->value.text, token->value.size);

@@ -421,6 +421,7 @@ int nl_jinja_render(struct nl_jinja_run *run, struct nl_buf *out, struct nl_erro
     run->out = &text;
     nl_jinja_enter_scope(run, &activation, template->scope);
     int result = nl_jinja_execute(run, &activation, template->body) == JINJA_ERROR ? -1 : 0;
+    run->out = NULL;
     if (result == 0)
         nl_buf_add(out, text.data, text.size);
     nl_buf_free(&text);

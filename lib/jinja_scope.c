@@ -330,52 +330,6 @@ static int resolve_block(struct resolver *resolver, struct jn *node)
     return close_scope(resolver, &node->scope);
 }
 
-/* Which of caller, kwargs, varargs a macro's body reads before anything in it sets them, in the order in
-   which jinja2 walks the tree. */
-struct special {
-    unsigned names, used; /* bits */
-};
-static const char *const specials[] = {"caller", "kwargs", "varargs"};
-
-static void see_name(struct special *special, struct jv name, bool stores)
-{
-    for (unsigned i = 0; i < 3; i++) {
-        if (!jv_text_is(name, specials[i]))
-            continue;
-        if (stores)
-            special->names &= ~(1u << i);
-        else
-            special->used |= special->names & 1u << i;
-    }
-}
-
-static void walk(struct special *special, const struct jn *list, bool stores)
-{
-    for (const struct jn *node = list; node; node = node->next) {
-        if (node->kind == JN_NAME)
-            see_name(special, node->value, stores);
-        if (node->kind == JN_NSREF)
-            continue;
-        bool target = node->kind == JN_FOR || node->kind == JN_SET || node->kind == JN_SETBLOCK ||
-                      node->kind == JN_WITH;
-        bool function = node->kind == JN_MACRO || node->kind == JN_CALLBLOCK;
-        if (node->kind == JN_FILTERBLOCK)
-            walk(special, node->d, false);
-        if (!function)
-            walk(special, node->a, target || stores);
-        walk(special, node->b, false);
-        for (const struct jn *parameter = function ? node->a : NULL; parameter; parameter = parameter->next)
-            walk(special, parameter->a, true);
-        for (const struct jn *parameter = function ? node->a : NULL; parameter; parameter = parameter->next)
-            walk(special, parameter->b, false);
-        if (node->kind != JN_FILTERBLOCK)
-            walk(special, node->d, false);
-        bool loop = node->kind == JN_FOR; /* its test comes last */
-        walk(special, loop ? node->e : node->c, false);
-        walk(special, loop ? node->c : node->e, false);
-    }
-}
-
 static const struct jn *find_parameter(const struct jn *macro, const char *name)
 {
     for (const struct jn *parameter = macro->a; parameter; parameter = parameter->next)
@@ -388,18 +342,17 @@ static int declare_specials(struct resolver *resolver, struct jn *node, struct j
 {
     bool *const used[] = {&function->uses_caller, &function->uses_kwargs, &function->uses_varargs};
     uint32_t *const slots[] = {&function->caller, &function->kwargs, &function->varargs};
-    struct special special = {.names = 7};
-    walk(&special, node->d, false);
+    unsigned uses = nl_jinja_find_specials(node->d);
     for (unsigned i = 0; i < 3; i++) {
-        const struct jn *parameter = find_parameter(node, specials[i]);
-        if (!(special.used & 1u << i))
+        const struct jn *parameter = find_parameter(node, nl_jinja_specials[i]);
+        if (!(uses & 1u << i))
             continue;
         if (i == 0 && parameter && !parameter->b)
             return nl_jinja_compile_error(resolver->compile, NL_DATA, node->line,
                                           "a parameter 'caller' without a default");
         if (parameter)
             continue;
-        const struct binding *binding = store(resolver, jv_chars(specials[i]), true);
+        const struct binding *binding = store(resolver, jv_chars(nl_jinja_specials[i]), true);
         if (!binding)
             return -1;
         *used[i] = true;

@@ -185,6 +185,9 @@ struct jinja_tuple {
 };
 struct jn *nl_jinja_parse_tuple(struct jinja_compile *, struct jinja_tuple);
 
+/* jinja_special.c: the bits of those names that a macro's body uses without having them. */
+extern const char *const nl_jinja_specials[3]; /* caller, kwargs, varargs */
+unsigned nl_jinja_find_specials(const struct jn *body);
 /* jinja_scope.c */
 int nl_jinja_resolve(struct jinja_compile *);
 

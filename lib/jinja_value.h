@@ -136,6 +136,7 @@ enum {
     JINJA_MOST_RANGE = 100000, /* items, as jinja2's sandbox has it */
 };
 #define JINJA_MOST_MEMORY ((size_t)1 << 30)
+#define JINJA_INT64_END   9223372036854775808.0 /* 2^63 */
 
 /* Memory that is freed as a whole. */
 struct jinja_arena {
