@@ -19,7 +19,8 @@ static const char help[] =
     "      --system TEXT             what comes before the user's text in a conversation\n"
     "      --no-generation-prompt    do not open the answer of the assistant\n"
     "      --invalid=error           refuse bytes that are not UTF-8 (the default)\n"
-    "      --invalid=replace         put U+FFFD in their place\n" CLI_FORM_HELP CLI_HELP;
+    "      --invalid=replace         put U+FFFD in their place\n"
+    "      --threads N               how many threads a long text may take\n" CLI_FORM_HELP CLI_HELP;
 
 struct options {
     struct cli_common common;
@@ -27,7 +28,8 @@ struct options {
     enum nl_record_kind kind;
     bool raw, replace, chat;
     struct nl_chat_options conversation;
-    int special; /* -1: not said */
+    unsigned threads; /* 0: not said */
+    int special;      /* -1: not said */
 };
 
 enum {
@@ -37,7 +39,8 @@ enum {
     OPTION_INVALID,
     OPTION_CHAT,
     OPTION_SYSTEM,
-    OPTION_NO_PROMPT
+    OPTION_NO_PROMPT,
+    OPTION_THREADS
 };
 
 static const struct option table[] = {
@@ -50,6 +53,7 @@ static const struct option table[] = {
     {"chat", optional_argument, NULL, OPTION_CHAT},
     {"system", required_argument, NULL, OPTION_SYSTEM},
     {"no-generation-prompt", no_argument, NULL, OPTION_NO_PROMPT},
+    {"threads", required_argument, NULL, OPTION_THREADS},
     CLI_FORM_OPTIONS,
     CLI_OPTIONS,
     {0},
@@ -95,6 +99,9 @@ static void take_option(struct options *options, int c)
     case OPTION_NO_PROMPT:
         options->conversation.no_prompt = true;
         break;
+    case OPTION_THREADS:
+        options->threads = (unsigned)cli_whole("--threads", optarg, 1, 1024);
+        break;
     }
 }
 
@@ -137,6 +144,9 @@ int main(int argc, char **argv)
     struct nl_tokenize tokenize = {.kind = options.kind, .raw = options.raw, .special = options.special};
     tokenize.replace = options.replace;
     tokenize.chat = options.chat ? &options.conversation : NULL;
+    tokenize.threads = options.threads ? options.threads : nl_default_threads(&error);
+    if (tokenize.threads == 0)
+        cli_die(&error);
     tokenize.signal = &cli_signal;
     tokenize.report = cli_error;
     double start = cli_seconds();

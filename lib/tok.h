@@ -182,6 +182,7 @@ struct nl_encoder {
     struct nl_buf rewritten[2];      /* pre-tokenizers that change the text, in turn */
     const char *text;                /* the piece being split, */
     size_t length;
+    bool can_cut;  /* the tokenizer allows nl_encoder_cut */
     bool at_start; /* which begins where the whole text does */
     struct tok_ranges ranges, next;
     struct nl_ids *out;         /* the caller's, during a call */
@@ -291,6 +292,9 @@ int nl_tok_load_config(struct nl_tokenizer *, const struct nl_json *config, stru
 
 /* tok_decode.c: fills tokenizer->pieces. */
 int nl_tok_build_pieces(struct nl_tokenizer *, struct nl_error *error);
+
+/* tok_cut.c: whether a text can be cut at all. */
+bool nl_tok_can_cut(const struct nl_tokenizer *);
 
 /* tok_cache.c */
 /* All that a tokenizer holds, as arrays in one order. */

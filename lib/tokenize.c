@@ -4,7 +4,21 @@
 #include <unistd.h>
 
 #include "modelpath.h"
+#include "pool.h"
 #include "unicode.h"
+
+enum { SHARE = 1 << 17 /* bytes that are worth a thread */ };
+
+/* What one thread encodes, with an encoder of its own. */
+struct nl_tokenize_share {
+    struct nl_encoder *encoder;
+    const char *text;
+    size_t length;
+    unsigned flags;
+    struct nl_ids ids;
+    int result;
+    struct nl_error error;
+};
 
 static bool stopped(const struct nl_tokenize *tokenize)
 {
@@ -34,13 +48,30 @@ static struct nl_json *make_header(const char *folder, uint32_t vocab_size, stru
     return header;
 }
 
+/* Makes sure that there are `count` shares. */
+static int open_shares(struct nl_tokenize *tokenize, unsigned count, struct nl_error *error)
+{
+    if (count <= tokenize->n_shares)
+        return 0;
+    struct nl_tokenize_share *shares = realloc(tokenize->shares, count * sizeof *shares);
+    if (!shares)
+        return nl_fail_memory(error, "threads");
+    tokenize->shares = shares;
+    for (; tokenize->n_shares < count; tokenize->n_shares++) {
+        struct nl_tokenize_share *share = &shares[tokenize->n_shares];
+        *share = (struct nl_tokenize_share){.encoder = nl_encoder_open(tokenize->tokenizer, error)};
+        if (!share->encoder)
+            return -1;
+    }
+    return 0;
+}
+
 static int open_tokenizer(struct nl_tokenize *tokenize, const char *folder, struct nl_error *error)
 {
     tokenize->tokenizer = nl_tokenizer_open(folder, error);
     if (!tokenize->tokenizer)
         return -1;
-    tokenize->encoder = nl_encoder_open(tokenize->tokenizer, error);
-    if (!tokenize->encoder)
+    if (open_shares(tokenize, 1, error) != 0)
         return -1;
     if (tokenize->chat && !(tokenize->template = nl_chat_open(folder, error)))
         return -1;
@@ -69,12 +100,64 @@ int nl_tokenize_open(struct nl_tokenize *tokenize, const char *model, struct nl_
     return result;
 }
 
-/* The ids of one text into tokenize->ids. */
+static void encode_share(void *context, unsigned thread)
+{
+    struct nl_tokenize *tokenize = context;
+    struct nl_tokenize_share *share = &tokenize->shares[thread];
+    share->ids.count = 0;
+    share->result = 0;
+    if (thread < tokenize->used)
+        share->result = nl_encoder_encode(share->encoder, share->text, share->length, share->flags,
+                                          &share->ids, &share->error);
+}
+
+/* A thread for each share that is worth one: NULL pool, one share where that fails. */
+static int open_threads(struct nl_tokenize *tokenize, size_t length, struct nl_error *error)
+{
+    if (tokenize->pool || tokenize->threads <= 1 || length < 2 * SHARE ||
+        nl_encoder_cut(tokenize->shares[0].encoder, "a b", 0, 3) == 3)
+        return 0;
+    if (open_shares(tokenize, tokenize->threads, error) != 0)
+        return -1;
+    tokenize->pool = nl_pool_open(tokenize->threads, error);
+    return tokenize->pool ? 0 : -1;
+}
+
+/* Cuts a text into as many parts as there are threads, at most, and encodes them side by side. */
+static int encode_parts(struct nl_tokenize *tokenize, const char *text, size_t length, struct nl_error *error)
+{
+    unsigned flags = tokenize->special ? NL_ENCODE_SPECIAL : 0, n = 0;
+    if (open_threads(tokenize, length, error) != 0)
+        return -1;
+    unsigned most = tokenize->pool && length >= 2 * SHARE ? tokenize->threads : 1;
+    for (size_t at = 0, end; n == 0 || at < length; at = end, n++) {
+        struct nl_tokenize_share *share = &tokenize->shares[n];
+        end = length;
+        if (n + 1 < most)
+            end = nl_encoder_cut(share->encoder, text, at + (length - at) / (most - n), length);
+        share->text = text + at;
+        share->length = end - at;
+        share->flags = flags | (at > 0 ? NL_ENCODE_CONTINUES : 0) | (end < length ? NL_ENCODE_GOES_ON : 0);
+    }
+    tokenize->used = n;
+    if (n > 1)
+        nl_pool_run(tokenize->pool, encode_share, tokenize);
+    else
+        encode_share(tokenize, 0);
+    for (unsigned i = 0; i < n; i++)
+        if (tokenize->shares[i].result != 0) {
+            *error = tokenize->shares[i].error;
+            return -1;
+        }
+    return 0;
+}
+
+/* The ids of one text into the shares. */
 static int encode(struct nl_tokenize *tokenize, const struct nl_records *records, const char *text,
                   size_t length, struct nl_error *error)
 {
     size_t good = nl_utf8_check(text, length, NULL);
-    tokenize->ids.count = 0;
+    tokenize->used = 0;
     if (good < length && !tokenize->replace)
         return nl_fail(error, NL_DATA, "not UTF-8 (--invalid=replace puts U+FFFD there): %s: byte %llu",
                        records->name, (unsigned long long)(records->offset + good));
@@ -95,8 +178,7 @@ static int encode(struct nl_tokenize *tokenize, const struct nl_records *records
         text = tokenize->rendered.data;
         length = tokenize->rendered.size;
     }
-    return nl_encoder_encode(tokenize->encoder, text, length, tokenize->special ? NL_ENCODE_SPECIAL : 0,
-                             &tokenize->ids, error);
+    return encode_parts(tokenize, text, length, error);
 }
 
 static int write_sequence(struct nl_tokenize *tokenize, const struct nl_records *records, const char *text,
@@ -113,10 +195,12 @@ static int write_sequence(struct nl_tokenize *tokenize, const struct nl_records 
             tokenize->status = cause.code;
         return nl_writer_done_error(tokenize->writer, &cause, error);
     }
-    const struct nl_ids *ids = &tokenize->ids;
-    tokenize->n_ids += ids->count;
-    if (ids->count > 0 && nl_writer_ids(tokenize->writer, ids->data, ids->count, error) != 0)
-        return -1;
+    for (unsigned i = 0; i < tokenize->used; i++) {
+        const struct nl_ids *ids = &tokenize->shares[i].ids;
+        tokenize->n_ids += ids->count;
+        if (ids->count > 0 && nl_writer_ids(tokenize->writer, ids->data, ids->count, error) != 0)
+            return -1;
+    }
     return nl_writer_done(tokenize->writer, "input", error);
 }
 
@@ -151,9 +235,13 @@ int nl_tokenize_read(struct nl_tokenize *tokenize, int fd, const char *name, str
 void nl_tokenize_free(struct nl_tokenize *tokenize)
 {
     nl_json_free(tokenize->header);
-    nl_encoder_close(tokenize->encoder);
+    nl_pool_close(tokenize->pool);
+    for (unsigned i = 0; i < tokenize->n_shares; i++) {
+        nl_encoder_close(tokenize->shares[i].encoder);
+        nl_ids_free(&tokenize->shares[i].ids);
+    }
+    free(tokenize->shares);
     nl_tokenizer_close(tokenize->tokenizer);
-    nl_ids_free(&tokenize->ids);
     nl_chat_close(tokenize->template);
     nl_buf_free(&tokenize->repaired);
     nl_buf_free(&tokenize->rendered);

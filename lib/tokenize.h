@@ -17,6 +17,7 @@ struct nl_tokenize {
     enum nl_record_kind kind; /* what makes a sequence of a text */
     bool raw;                 /* the newlines at the ends of texts and lines are kept */
     bool special;             /* with what the tokenizer's template adds */
+    unsigned threads;         /* at most; 0 is one */
     bool replace;             /* U+FFFD for what is not UTF-8, which else fails the sequence */
     const struct nl_chat_options
         *chat; /* a text is a conversation for the model's chat template; NULL: it is not */
@@ -30,9 +31,10 @@ struct nl_tokenize {
     /* tokenize.c's. */
     struct nl_json *header; /* NLS1 but for seq */
     struct nl_tokenizer *tokenizer;
-    struct nl_encoder *encoder;
-    struct nl_ids ids;
-    struct nl_chat *template; /* with `chat` */
+    struct nl_pool *pool;             /* NULL until a text is long enough */
+    struct nl_tokenize_share *shares; /* [n_shares] the parts of a text */
+    unsigned n_shares, used;          /* used: of the present text */
+    struct nl_chat *template;         /* with `chat` */
     struct nl_buf repaired, rendered;
 };
 

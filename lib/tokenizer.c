@@ -148,6 +148,7 @@ struct nl_encoder *nl_encoder_open(const struct nl_tokenizer *tok, struct nl_err
         return NULL;
     }
     encoder->tokenizer = tok;
+    encoder->can_cut = nl_tok_can_cut(tok);
     encoder->regex = nl_regex_scratch_new(error);
     encoder->byte_merges = tok->raw ? calloc(65536, sizeof *encoder->byte_merges) : NULL; /* not needed */
     if (encoder->regex && nl_tok_fast_fits(tok))
@@ -236,12 +237,15 @@ int nl_encoder_encode(struct nl_encoder *encoder, const char *text, size_t lengt
     if (good < length)
         return nl_fail(error, NL_DATA, "not UTF-8: byte %zu", good);
     const struct nl_ids *template = &encoder->tokenizer->template;
+    bool behind = false;
     for (size_t i = 0; i < template->count; i++) {
         uint32_t id = template->data[i];
+        unsigned outside = behind ? NL_ENCODE_GOES_ON : NL_ENCODE_CONTINUES;
         if (id == NL_TOK_NONE) {
             if (encode_text(encoder, text, length, flags & NL_ENCODE_PLAIN, out, error) != 0)
                 return -1;
-        } else if ((flags & NL_ENCODE_SPECIAL) && nl_ids_add(out, &id, 1, error) != 0) {
+            behind = true;
+        } else if ((flags & NL_ENCODE_SPECIAL) && !(flags & outside) && nl_ids_add(out, &id, 1, error) != 0) {
             return -1;
         }
     }

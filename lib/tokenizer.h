@@ -23,8 +23,10 @@ const char *nl_tokenizer_piece(const struct nl_tokenizer *, uint32_t id, size_t 
 bool nl_tokenizer_id(const struct nl_tokenizer *, const char *content, size_t length, uint32_t *id);
 
 enum {
-    NL_ENCODE_SPECIAL = 1, /* with what the template adds */
-    NL_ENCODE_PLAIN = 2,   /* special tokens spelt out in the text are ordinary text */
+    NL_ENCODE_SPECIAL = 1,   /* with what the template adds */
+    NL_ENCODE_PLAIN = 2,     /* special tokens spelt out in the text are ordinary text */
+    NL_ENCODE_CONTINUES = 4, /* a part of a text that is not its first, see nl_encoder_cut, */
+    NL_ENCODE_GOES_ON = 8,   /* one that is not its last */
 };
 struct nl_encoder;
 struct nl_encoder *nl_encoder_open(const struct nl_tokenizer *, struct nl_error *error);
@@ -32,6 +34,9 @@ void nl_encoder_close(struct nl_encoder *);
 /* Appends the ids of valid UTF-8 text; NL_DATA names the offset of a byte that is not UTF-8. */
 int nl_encoder_encode(struct nl_encoder *, const char *text, size_t length, unsigned flags,
                       struct nl_ids *out, struct nl_error *error);
+/* The first place at or behind `at` where the text may be cut into parts whose ids together are its own; its
+ * length when there is none. */
+size_t nl_encoder_cut(const struct nl_encoder *, const char *text, size_t at, size_t length);
 /* The same with an encoder that the tokenizer keeps; `flags` may be a bool: NL_ENCODE_SPECIAL. Not from two
  * threads at once. */
 int nl_tokenizer_encode(struct nl_tokenizer *, const char *text, size_t length, unsigned flags,

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The compiled tokenizer in the cache folder: programs at once, and no folder to write to.
+# The compiled tokenizer in the cache folder: programs at once, and no folder to write to. Threads.
 # shellcheck source=tests/cli/tap.sh
 . "$(dirname "$0")/tap.sh"
 cd "$(dirname "$0")/../.." || exit 1
@@ -25,4 +25,11 @@ head -c 100000 "$file" > "$tap_dir/short" && cp "$tap_dir/short" "$file"
 printf '%s' "$text" | nl-tokenize -m "$model" > "$tap_dir/got"
 ok "the same with a damaged one" cmp "$tap_dir/want" "$tap_dir/got"
 ok "which is replaced" test "$(stat -c %s "$file")" -gt 1000000
+for i in $(seq 12000); do echo "It's line $i of a text, 1234567 and so on; naïve  words"; done > "$tap_dir/text"
+nl-tokenize --threads 1 --text -m "$model" "$tap_dir/text" > "$tap_dir/want"
+for n in 2 3 8; do
+    nl-tokenize --threads $n --text -m "$model" "$tap_dir/text" > "$tap_dir/got"
+    ok "--threads $n gives the same ids" cmp "$tap_dir/want" "$tap_dir/got"
+done
+exits "--threads 0" 2 'threads' nl-tokenize --threads 0 -m "$model"
 done_testing
