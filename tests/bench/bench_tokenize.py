@@ -77,7 +77,7 @@ def cpu(who):
 
 def run_ours(program, folder, text, out, *options):
     before = cpu(resource.RUSAGE_CHILDREN)
-    subprocess.run([program, "--raw", "-m", folder, *options, text], stdout=open(out, "wb"), check=True)
+    subprocess.run([program, "--raw", "--threads", "1", "-m", folder, *options, text], stdout=open(out, "wb"), check=True)
     return cpu(resource.RUSAGE_CHILDREN) - before
 
 
