@@ -14,16 +14,18 @@ static const char help[] =
     "      --special=skip            leave special tokens out (the default)\n"
     "      --special=show            write them\n"
     "      --raw                     the exact bytes: no newline after a sequence, special tokens shown\n"
-    "  -0, --null                    a NUL after each sequence instead of a newline\n" CLI_HELP;
+    "  -0, --null                    a NUL after each sequence instead of a newline\n"
+    "      --bytes                   bytes that make no character as they are, not U+FFFD\n"
+    "      --json                    a line of JSON for each id: the id, its bytes, what it adds\n" CLI_HELP;
 
 struct options {
     struct cli_common common;
     const char *model;
-    bool any_tokenizer, raw, null;
+    bool any_tokenizer, raw, null, bytes, json;
     int show; /* -1: not said */
 };
 
-enum { OPTION_ANY = 0x100, OPTION_SPECIAL, OPTION_RAW };
+enum { OPTION_ANY = 0x100, OPTION_SPECIAL, OPTION_RAW, OPTION_BYTES, OPTION_JSON };
 
 static const struct option table[] = {
     {"model", required_argument, NULL, 'm'},
@@ -31,6 +33,8 @@ static const struct option table[] = {
     {"special", required_argument, NULL, OPTION_SPECIAL},
     {"raw", no_argument, NULL, OPTION_RAW},
     {"null", no_argument, NULL, '0'},
+    {"bytes", no_argument, NULL, OPTION_BYTES},
+    {"json", no_argument, NULL, OPTION_JSON},
     CLI_OPTIONS,
     {0},
 };
@@ -53,6 +57,12 @@ static void take_option(struct options *options, int c)
     case '0':
         options->null = true;
         break;
+    case OPTION_BYTES:
+        options->bytes = true;
+        break;
+    case OPTION_JSON:
+        options->json = true;
+        break;
     }
 }
 
@@ -66,8 +76,10 @@ static void parse_options(struct options *options, int argc, char **argv)
     cli_no_operands(argc, argv);
     if (options->raw && options->null)
         cli_usage("-0 and --raw do not go together: the one adds a byte, the other none");
+    if (options->json && (options->raw || options->null || options->bytes))
+        cli_usage("--json does not go together with --raw, -0 or --bytes: each line names its bytes");
     if (options->show < 0)
-        options->show = options->raw;
+        options->show = options->raw || options->json;
 }
 
 /* Before we wait: what we have goes out; nobody there to read it, or a signal, ends us. */
@@ -98,6 +110,8 @@ int main(int argc, char **argv)
         .model = options.model,
         .any_tokenizer = options.any_tokenizer,
         .show_special = options.show,
+        .bytes = options.bytes,
+        .json = options.json,
         .terminate = !options.raw,
         .terminator = options.null ? '\0' : '\n',
         .out = file.fd,

@@ -20,16 +20,25 @@ static const char help[] =
     "      --no-generation-prompt    do not open the answer of the assistant\n"
     "      --invalid=error           refuse bytes that are not UTF-8 (the default)\n"
     "      --invalid=replace         put U+FFFD in their place\n"
-    "      --threads N               how many threads a long text may take\n" CLI_FORM_HELP CLI_HELP;
+    "      --threads N               how many threads a long text may take\n"
+    "      --plain-specials          special tokens spelt out in the text are ordinary text\n"
+    "      --truncate N              at most N ids of each sequence\n"
+    "      --chunk N                 sequences of at most N ids\n"
+    "      --overlap K               each begins with the last K ids of the one before\n"
+    "      --pieces                  show ids, their bytes, and where in the text those are\n"
+    "      --stages                  show the normalized text and the pre-tokens too\n"
+    "      --count                   show how many ids each sequence has\n" CLI_FORM_HELP CLI_HELP;
 
 struct options {
     struct cli_common common;
     const char *model;
     enum nl_record_kind kind;
-    bool raw, replace, chat;
+    bool raw, replace, plain, chunks, chat;
     struct nl_chat_options conversation;
     unsigned threads; /* 0: not said */
-    int special;      /* -1: not said */
+    enum nl_tokenize_view view;
+    uint64_t most, overlap;
+    int special; /* -1: not said */
 };
 
 enum {
@@ -40,7 +49,14 @@ enum {
     OPTION_CHAT,
     OPTION_SYSTEM,
     OPTION_NO_PROMPT,
-    OPTION_THREADS
+    OPTION_THREADS,
+    OPTION_PLAIN,
+    OPTION_TRUNCATE,
+    OPTION_CHUNK,
+    OPTION_OVERLAP,
+    OPTION_PIECES,
+    OPTION_STAGES,
+    OPTION_COUNT
 };
 
 static const struct option table[] = {
@@ -54,6 +70,13 @@ static const struct option table[] = {
     {"system", required_argument, NULL, OPTION_SYSTEM},
     {"no-generation-prompt", no_argument, NULL, OPTION_NO_PROMPT},
     {"threads", required_argument, NULL, OPTION_THREADS},
+    {"plain-specials", no_argument, NULL, OPTION_PLAIN},
+    {"truncate", required_argument, NULL, OPTION_TRUNCATE},
+    {"chunk", required_argument, NULL, OPTION_CHUNK},
+    {"overlap", required_argument, NULL, OPTION_OVERLAP},
+    {"pieces", no_argument, NULL, OPTION_PIECES},
+    {"stages", no_argument, NULL, OPTION_STAGES},
+    {"count", no_argument, NULL, OPTION_COUNT},
     CLI_FORM_OPTIONS,
     CLI_OPTIONS,
     {0},
@@ -64,6 +87,21 @@ static void set_kind(struct options *options, enum nl_record_kind kind)
     if (options->kind != NL_RECORD_WHOLE && options->kind != kind)
         cli_usage("--lines and -0 do not go together");
     options->kind = kind;
+}
+
+static void set_view(struct options *options, enum nl_tokenize_view view)
+{
+    if (options->view != NL_VIEW_STREAM && options->view != view)
+        cli_usage("only one of --pieces, --stages and --count");
+    options->view = view;
+}
+
+static void set_most(struct options *options, const char *option, bool chunks)
+{
+    if (options->most)
+        cli_usage("--truncate and --chunk do not go together");
+    options->most = cli_whole(option, optarg, 1, UINT32_MAX);
+    options->chunks = chunks;
 }
 
 static void take_option(struct options *options, int c)
@@ -102,6 +140,27 @@ static void take_option(struct options *options, int c)
     case OPTION_THREADS:
         options->threads = (unsigned)cli_whole("--threads", optarg, 1, 1024);
         break;
+    case OPTION_PLAIN:
+        options->plain = true;
+        break;
+    case OPTION_TRUNCATE:
+        set_most(options, "--truncate", false);
+        break;
+    case OPTION_CHUNK:
+        set_most(options, "--chunk", true);
+        break;
+    case OPTION_OVERLAP:
+        options->overlap = cli_whole("--overlap", optarg, 0, UINT32_MAX);
+        break;
+    case OPTION_PIECES:
+        set_view(options, NL_VIEW_PIECES);
+        break;
+    case OPTION_STAGES:
+        set_view(options, NL_VIEW_STAGES);
+        break;
+    case OPTION_COUNT:
+        set_view(options, NL_VIEW_COUNT);
+        break;
     }
 }
 
@@ -119,6 +178,12 @@ static void parse_options(struct options *options, int argc, char **argv)
         cli_usage("--system goes with text: in JSON it is a message of its own");
     if (options->special < 0) /* a chat template writes the special tokens itself */
         options->special = !options->raw && !options->chat;
+    if (options->overlap && !options->chunks)
+        cli_usage("--overlap needs --chunk");
+    if (options->view != NL_VIEW_STREAM && options->most)
+        cli_usage("--truncate and --chunk cut the stream: not with --pieces, --stages or --count");
+    if (options->view != NL_VIEW_STREAM)
+        options->common.form = NL_TEXT;
 }
 
 static int read_file(struct nl_tokenize *tokenize, const char *path, struct nl_error *error)
@@ -147,6 +212,12 @@ int main(int argc, char **argv)
     tokenize.threads = options.threads ? options.threads : nl_default_threads(&error);
     if (tokenize.threads == 0)
         cli_die(&error);
+    tokenize.plain = options.plain;
+    tokenize.quiet = options.common.quiet;
+    tokenize.view = options.view;
+    tokenize.most = options.most;
+    tokenize.overlap = options.overlap;
+    tokenize.chunks = options.chunks;
     tokenize.signal = &cli_signal;
     tokenize.report = cli_error;
     double start = cli_seconds();
@@ -154,6 +225,8 @@ int main(int argc, char **argv)
         cli_die(&error);
     cli_output_open(&output, &options.common);
     tokenize.writer = output.writer;
+    tokenize.out = output.file.fd;
+    tokenize.out_name = output.file.name;
     int result = 0;
     for (char **file = optind < argc ? argv + optind : standard_input; *file && result == 0; file++)
         result = read_file(&tokenize, *file, &error);

@@ -22,6 +22,7 @@ void nl_detok_free(struct nl_detok *detok)
     nl_decoder_close(detok->decoder);
     nl_tokenizer_close(detok->tokenizer);
     nl_buf_free(&detok->text);
+    nl_buf_free(&detok->piece);
     nl_ids_free(&detok->kept);
     free(detok->path);
 }
@@ -97,6 +98,7 @@ static int begin(struct nl_detok *detok, const struct nl_json *header, struct nl
     if (choose_tokenizer(detok, header, error) != 0)
         return -1;
     nl_decoder_set_flags(detok->decoder, (detok->show_special ? NL_DECODE_SPECIAL : 0) |
+                                             (detok->bytes ? NL_DECODE_BYTES : 0) |
                                              (flag(header, "continues") ? NL_DECODE_CONTINUES : 0));
     detok->n_sequences++;
     detok->index = 0;
@@ -115,11 +117,44 @@ static int begin(struct nl_detok *detok, const struct nl_json *header, struct nl
     return 0;
 }
 
+/* {"id":N,"bytes":HEX,"text":...}: the token's own bytes, and what it adds to the text. */
+static int push_json(struct nl_detok *detok, uint32_t id, struct nl_error *error)
+{
+    size_t length = 0;
+    const char *bytes = nl_tokenizer_piece(detok->tokenizer, id, &length);
+    nl_buf_clear(&detok->piece);
+    nl_buf_add(&detok->piece, "", 0);
+    if (nl_decoder_push(detok->decoder, id, &detok->piece, error) != 0)
+        return -1;
+    nl_buf_printf(&detok->text, "{\"id\":%u,\"bytes\":\"", id);
+    for (size_t i = 0; bytes && i < length; i++)
+        nl_buf_printf(&detok->text, "%02x", (unsigned char)bytes[i]);
+    nl_buf_puts(&detok->text, "\",\"text\":");
+    nl_json_quote(&detok->text, detok->piece.data, detok->piece.size);
+    nl_buf_puts(&detok->text, "}\n");
+    return nl_buf_check(&detok->piece, "text", error);
+}
+
+/* {"end":true,"text":...}: what the end of a sequence adds. */
+static int end_json(struct nl_detok *detok, struct nl_error *error)
+{
+    nl_buf_clear(&detok->piece);
+    nl_buf_add(&detok->piece, "", 0);
+    if (nl_decoder_finish(detok->decoder, &detok->piece, error) != 0)
+        return -1;
+    nl_buf_puts(&detok->text, "{\"end\":true,\"text\":");
+    nl_json_quote(&detok->text, detok->piece.data, detok->piece.size);
+    nl_buf_puts(&detok->text, "}\n");
+    return nl_buf_check(&detok->piece, "text", error);
+}
+
 static int decode(struct nl_detok *detok, const uint32_t *ids, size_t count, struct nl_error *error)
 {
     for (size_t i = 0; i < count && !detok->failed; i++, detok->index++) {
         struct nl_error cause, full;
-        if (nl_decoder_push(detok->decoder, ids[i], &detok->text, &cause) != 0) {
+        int pushed = detok->json ? push_json(detok, ids[i], &cause)
+                                 : nl_decoder_push(detok->decoder, ids[i], &detok->text, &cause);
+        if (pushed != 0) {
             nl_fail(&full, cause.code, "%.800s: id %llu of sequence %llu", cause.message,
                     (unsigned long long)detok->index, (unsigned long long)detok->n_sequences - 1);
             fail_sequence(detok, &full);
@@ -137,6 +172,8 @@ static int end(struct nl_detok *detok, struct nl_error *error)
     if (detok->keep && decode(detok, detok->kept.data, detok->kept.count, error) != 0)
         return -1;
     detok->keep = false;
+    if (detok->json)
+        return end_json(detok, error);
     if (nl_decoder_finish(detok->decoder, &detok->text, error) != 0)
         return -1;
     if (detok->terminate)

@@ -12,6 +12,8 @@ struct nl_detok {
     const char *model;  /* of -m, or NULL */
     bool any_tokenizer; /* do not compare the tokenizer with the stream's */
     bool show_special;
+    bool bytes;      /* never U+FFFD: bytes that make no character as they are */
+    bool json;       /* a line of JSON for each id instead of the text: see nl-detok(1) */
     char terminator; /* of each sequence, when `terminate` */
     bool terminate;
     int out; /* text goes there; the caller's */
@@ -24,9 +26,9 @@ struct nl_detok {
     uint64_t n_sequences, n_ids, n_bytes;
 
     /* detok.c's. */
-    struct nl_buf text;
-    char *path;    /* of the tokenizer */
-    char hash[65]; /* of its files; "" when there is none */
+    struct nl_buf text, piece; /* piece: with `json`, what one id adds */
+    char *path;                /* of the tokenizer */
+    char hash[65];             /* of its files; "" when there is none */
     struct nl_tokenizer *tokenizer;
     struct nl_decoder *decoder;
     struct nl_ids kept; /* of a session, whose ids may yet be cut */

@@ -125,7 +125,9 @@ static bool find_property(const char *name, struct nl_regex_property *property)
             *property = properties[i].property;
             return true;
         }
-    return false;
+    *property = (struct nl_regex_property){0};
+    property->ranges = nl_unicode_find_set(name, &property->n_ranges);
+    return property->ranges;
 }
 
 /* By its name, behind "\\p{" or "[:", up to the terminator, which is taken. */
@@ -229,6 +231,8 @@ static int add_property(struct nl_charset *set, const struct nl_regex_property *
     if (!members)
         return -1;
     nl_charset_add_categories(members, property->categories, property->alphabetic);
+    for (size_t i = 0; i < property->n_ranges; i++)
+        nl_charset_add_range(members, property->ranges[i].first, property->ranges[i].last);
     add_extra(members, property->extra);
     if (property->negated)
         nl_charset_complement(members);
@@ -251,8 +255,8 @@ static void print_class(const struct nl_charset *set, bool negated, struct nl_bu
     nl_buf_free(&ranges);
 }
 
-int nl_regex_print_property(struct nl_regex_source *source, const struct nl_regex_property *property,
-                            struct nl_buf *out)
+static int print_property(struct nl_regex_source *source, const struct nl_regex_property *property,
+                          struct nl_buf *out)
 {
     if (source->native && property->native) {
         nl_buf_puts(out, property->negated ? "[^" : "[");
@@ -269,6 +273,18 @@ int nl_regex_print_property(struct nl_regex_source *source, const struct nl_rege
     if (result == 0)
         print_class(set, property->negated, out);
     free(set);
+    return result;
+}
+
+/* A property outside a class does not fold case. */
+int nl_regex_print_property(struct nl_regex_source *source, const struct nl_regex_property *property,
+                            struct nl_buf *out)
+{
+    if (!source->caseless)
+        return print_property(source, property, out);
+    nl_buf_puts(out, "(?-i:");
+    int result = print_property(source, property, out);
+    nl_buf_puts(out, ")");
     return result;
 }
 
@@ -391,15 +407,42 @@ static int plain_class(struct nl_regex_source *source, struct nl_buf *out)
             return -1;
         if (item.kind == END)
             break;
-        if (item.kind == CHARACTERS)
+        if (item.kind == CHARACTERS && (!source->caseless || item.last < 0x80))
             nl_buf_printf(out, "\\x{%x}-\\x{%x}", (unsigned)item.first, (unsigned)item.last);
-        else if (item.kind == PROPERTY && !item.property.negated && item.property.native && source->native)
+        else if (item.kind == PROPERTY && !item.property.negated && item.property.native && source->native &&
+                 !source->caseless)
             print_native(&item.property, out);
         else
             return 0;
     }
     nl_buf_puts(out, "]");
     return 1;
+}
+
+/* Letters of two cases since Unicode 15 and 16, of which PCRE2 may not know. */
+static void close_over_newer_cases(struct nl_charset *set)
+{
+    static const struct {
+        uint32_t upper, lower, count;
+    } pairs[] = {{0x1c89, 0x1c8a, 1}, {0xa7cb, 0x264, 1}, {0xa7cc, 0xa7cd, 1},
+                 {0xa7da, 0xa7db, 1}, {0xa7dc, 0x19b, 1}, {0x10d50, 0x10d70, 22}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        for (uint32_t n = 0; n < pairs[i].count; n++) {
+            uint32_t upper = pairs[i].upper + n, lower = pairs[i].lower + n;
+            if ((set->bits[upper / 64] >> upper % 64 & 1) || (set->bits[lower / 64] >> lower % 64 & 1)) {
+                nl_charset_add_range(set, upper, upper);
+                nl_charset_add_range(set, lower, lower);
+            }
+        }
+}
+
+/* A caseless class takes sequences for what it holds (unless it is negated). */
+static int check_folding(struct nl_regex_source *source, const struct nl_charset *set, bool negated)
+{
+    for (uint32_t c = 0; source->caseless && !negated && c < NL_CODE_POINTS; c++)
+        if ((set->bits[c / 64] >> c % 64 & 1) && nl_regex_folds_to_many(c))
+            return nl_regex_refuse(source, "caseless, and one character may be several");
+    return 0;
 }
 
 int nl_regex_class(struct nl_regex_source *source, struct nl_buf *out)
@@ -416,7 +459,11 @@ int nl_regex_class(struct nl_regex_source *source, struct nl_buf *out)
         free(set);
         return -1;
     }
-    print_class(set, negated, out);
+    if (source->caseless)
+        close_over_newer_cases(set);
+    int result = check_folding(source, set, negated);
+    if (result == 0)
+        print_class(set, negated, out);
     free(set);
-    return 0;
+    return result;
 }

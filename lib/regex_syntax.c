@@ -1,6 +1,8 @@
 /* Oniguruma's syntax into PCRE2's: groups, repeats, escapes. */
 #include "regex_syntax.h"
 
+#include <ctype.h>
+
 #include "regex.h"
 #include "unicode.h"
 
@@ -9,12 +11,20 @@ enum {
     LARGEST_REPEAT = 65535, /* PCRE2's */
 };
 
+struct group {
+    size_t begin;  /* in *out */
+    bool caseless; /* what held outside */
+    bool implied;  /* (?i) opened it: the end of the group around it closes it */
+};
+
 struct translator {
     struct nl_regex_source source;
     struct nl_buf *out;
-    size_t atom;   /* where in *out the last atom begins, NO_ATOM when nothing can be repeated */
-    bool repeated; /* the atom ends in a repeat already */
-    size_t depth, groups[DEEPEST_GROUP]; /* where each open group begins */
+    size_t atom;               /* where in *out the last atom begins, NO_ATOM when nothing can be repeated */
+    bool repeated;             /* the atom ends in a repeat already */
+    uint32_t before, previous; /* the caseless character just before, 0 when there is none */
+    size_t depth;
+    struct group groups[DEEPEST_GROUP]; /* the open ones */
 };
 static const size_t NO_ATOM = SIZE_MAX;
 
@@ -123,12 +133,51 @@ static int word_boundary(struct translator *t, bool negated)
     return result;
 }
 
+/* Oniguruma's caseless matching lets characters meet sequences: \u00df and ss. PCRE2's does not. */
+bool nl_regex_folds_to_many(uint32_t c)
+{
+    static const struct {
+        uint16_t first, last;
+    } many[] = {{0xdf, 0xdf},     {0x130, 0x130},   {0x149, 0x149},   {0x1f0, 0x1f0},   {0x2bc, 0x2bc},
+                {0x2be, 0x2be},   {0x300, 0x36f},   {0x390, 0x390},   {0x3b0, 0x3b0},   {0x565, 0x587},
+                {0x1e96, 0x1e9a}, {0x1e9e, 0x1e9e}, {0x1f50, 0x1ffc}, {0xfb00, 0xfb06}, {0xfb13, 0xfb17}};
+    for (size_t i = 0; i < sizeof many / sizeof *many; i++)
+        if (c >= many[i].first && c <= many[i].last)
+            return true;
+    return false;
+}
+
+/* The sequences of two ASCII letters that one character folds to. */
+static bool pair_folds_to_one(uint32_t a, uint32_t b)
+{
+    a |= 32;
+    b |= 32;
+    return (a == 's' && (b == 's' || b == 't')) || (a == 'f' && (b == 'f' || b == 'i' || b == 'l'));
+}
+
+static int literal(struct translator *t, uint32_t c)
+{
+    if (t->source.caseless && (nl_regex_folds_to_many(c) || pair_folds_to_one(t->previous, c)))
+        return nl_regex_refuse(&t->source, "caseless, and one character may be several");
+    put_character(t->out, c);
+    t->before = t->source.caseless ? c : 0;
+    return 0;
+}
+
 /* Behind a backslash outside a class. */
 static int escape(struct translator *t)
 {
     struct nl_regex_property property;
     uint32_t c;
     begin_atom(t);
+    if (nl_regex_accept(&t->source, "R")) { /* a line break */
+        nl_buf_puts(t->out, "(?>\\x{d}\\x{a}|[\\x{a}-\\x{d}\\x{85}\\x{2028}\\x{2029}])");
+        return 0;
+    }
+    if (nl_regex_accept(&t->source, "N") || nl_regex_accept(&t->source, "O")) {
+        nl_buf_puts(t->out, t->source.text[t->source.at - 1] == 'N' ? "[^\\x{a}]" : "(?s:.)");
+        return 0;
+    }
     for (unsigned i = 0; i < 3; i++) {
         static const char *const anchors[] = {"A", "z", "Z"};
         if (nl_regex_accept(&t->source, anchors[i])) {
@@ -147,28 +196,26 @@ static int escape(struct translator *t)
     got = nl_regex_escape(&t->source, &c);
     if (got == 0)
         return nl_regex_refuse(&t->source, "unknown escape");
-    if (got == 1)
-        put_character(t->out, c);
-    return got < 0 ? -1 : 0;
+    return got < 0 ? -1 : literal(t, c);
 }
 
-/* Behind "(?": the letters i, m, -, up to ':' or ')'. Oniguruma's m is PCRE2's s. */
-static int options(struct translator *t, bool at_start)
+/* Behind "(?": the letters i, m, -, up to ':' or ')'. Oniguruma's m is PCRE2's s. Without a group of their
+   own they hold to the end of the group around, alternatives and all: a(?i)b|c is a(?i:b|c). */
+static int options(struct translator *t)
 {
+    bool on = true;
     nl_buf_puts(t->out, "(?");
     while (t->source.at < t->source.length) {
         char c = (char)nl_regex_take(&t->source);
         if (c == 'i' || c == '-') {
             nl_buf_putc(t->out, c);
+            on = on && c != '-';
+            t->source.caseless = c == 'i' ? on : t->source.caseless;
         } else if (c == 'm') {
             nl_buf_putc(t->out, 's');
-        } else if (c == ':') {
+        } else if (c == ':' || c == ')') {
             nl_buf_putc(t->out, ':');
-            return 0;
-        } else if (c == ')' && at_start) { /* elsewhere the two differ on how far it reaches */
-            nl_buf_putc(t->out, ')');
-            t->depth--;
-            t->atom = NO_ATOM;
+            t->groups[t->depth - 1].implied = c == ')';
             return 0;
         } else {
             break;
@@ -177,33 +224,78 @@ static int options(struct translator *t, bool at_start)
     return nl_regex_refuse(&t->source, "unknown group");
 }
 
+/* Behind "(?<" or "(?'": a name, which nothing here looks at. 1, or 0 when it is none. */
+static int group_name(struct nl_regex_source *source, char end)
+{
+    size_t at = source->at;
+    while (at < source->length && (source->text[at] == '_' || isalnum((unsigned char)source->text[at])))
+        at++;
+    if (at == source->at || at == source->length || source->text[at] != end ||
+        isdigit((unsigned char)source->text[source->at]))
+        return 0;
+    source->at = at + 1;
+    return 1;
+}
+
+/* Behind "(?#": to the next ')'. */
+static int skip_comment(struct nl_regex_source *source)
+{
+    while (source->at < source->length) {
+        uint32_t c = nl_regex_take(source);
+        if (c == ')')
+            return 0;
+        if (c == '\\' && source->at < source->length)
+            nl_regex_take(source);
+    }
+    return nl_regex_refuse(source, "a comment without its end");
+}
+
 /* Behind '('. */
 static int open_group(struct translator *t)
 {
     static const char *const same[] = {"?:", "?=", "?!", "?<=", "?<!", "?>"};
+    if (nl_regex_accept(&t->source, "?#"))
+        return skip_comment(&t->source);
     if (t->depth == DEEPEST_GROUP)
         return nl_regex_refuse(&t->source, "groups nested too deeply");
-    bool at_start = t->out->size == 0;
-    t->groups[t->depth++] = t->out->size;
+    t->groups[t->depth++] = (struct group){t->out->size, t->source.caseless, false};
     t->atom = NO_ATOM;
     for (size_t i = 0; i < sizeof same / sizeof *same; i++)
         if (nl_regex_accept(&t->source, same[i])) {
             nl_buf_printf(t->out, "(%s", same[i]);
             return 0;
         }
-    if (nl_regex_accept(&t->source, "?"))
-        return options(t, at_start);
+    if (nl_regex_accept(&t->source, "?<")) {
+        if (!group_name(&t->source, '>'))
+            return nl_regex_refuse(&t->source, "unknown group");
+    } else if (nl_regex_accept(&t->source, "?")) {
+        return options(t);
+    }
     nl_buf_puts(t->out, "(?:"); /* nothing here looks at what a group matched */
     return 0;
 }
 
-static int close_group(struct translator *t)
+static void close_one(struct translator *t)
 {
-    if (t->depth == 0)
-        return nl_regex_refuse(&t->source, "a parenthesis too many");
-    t->atom = t->groups[--t->depth];
+    t->depth--;
+    t->atom = t->groups[t->depth].begin;
+    t->source.caseless = t->groups[t->depth].caseless;
     t->repeated = false;
     nl_buf_putc(t->out, ')');
+}
+
+static void close_implied(struct translator *t)
+{
+    while (t->depth > 0 && t->groups[t->depth - 1].implied)
+        close_one(t);
+}
+
+static int close_group(struct translator *t)
+{
+    close_implied(t);
+    if (t->depth == 0)
+        return nl_regex_refuse(&t->source, "a parenthesis too many");
+    close_one(t);
     return 0;
 }
 
@@ -278,6 +370,9 @@ static int step(struct translator *t)
 {
     char next = t->source.text[t->source.at];
     long low = 0, high = 0;
+    t->previous = t->before;
+    if (next != '(' && next != ')') /* (?:s)s is ss */
+        t->before = 0;
     if (next == '{') {
         int got = interval(&t->source, &low, &high);
         if (got != 0)
@@ -309,7 +404,7 @@ static int step(struct translator *t)
         if (c == '.')
             nl_buf_putc(t->out, '.');
         else
-            put_character(t->out, c);
+            return literal(t, c);
         return 0;
     }
 }
@@ -325,6 +420,7 @@ int nl_regex_translate(const char *pattern, size_t length, bool native, struct n
     while (t.source.at < length)
         if (step(&t) != 0)
             return -1;
+    close_implied(&t);
     if (t.depth > 0)
         return nl_regex_refuse(&t.source, "a parenthesis without its end");
     nl_buf_add(out, "", 0);

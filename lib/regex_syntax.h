@@ -5,11 +5,13 @@
 #define NL_REGEX_SYNTAX_H
 
 #include "buf.h"
+#include "unicode_sets.h"
 
 struct nl_regex_source {
     const char *text; /* valid UTF-8 */
     size_t length, at;
-    bool native; /* see nl_regex_translate */
+    bool native;   /* see nl_regex_translate */
+    bool caseless; /* here */
     struct nl_error *error;
 };
 
@@ -21,6 +23,8 @@ struct nl_regex_property {
     const char *extra; /* more characters, as PCRE2 writes them in a class, or NULL */
     /* The same categories in PCRE2's spelling, NULL when it has none that can be trusted. */
     const char *native;
+    const struct nl_unicode_range *ranges; /* and these, or NULL */
+    size_t n_ranges;
 };
 
 /* NL_UNSUPPORTED: "regex not supported (why): pattern". */
@@ -32,6 +36,8 @@ bool nl_regex_accept(struct nl_regex_source *, const char *string); /* goes behi
 int nl_regex_escape(struct nl_regex_source *, uint32_t *c);
 /* Behind a backslash: one of s S d D w W h H p P; 1, 0 or -1. */
 int nl_regex_escaped_property(struct nl_regex_source *, struct nl_regex_property *);
+/* Whether caseless matching in Oniguruma lets it meet several characters. */
+bool nl_regex_folds_to_many(uint32_t c);
 /* Appends a class of its own for the property, [...]. */
 int nl_regex_print_property(struct nl_regex_source *, const struct nl_regex_property *, struct nl_buf *out);
 /* Behind '[': the class to its ']'. */

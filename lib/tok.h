@@ -39,6 +39,10 @@ enum tok_stage_kind {
     TOK_LOWERCASE,
     TOK_PREPEND, /* text */
     TOK_STRIP,   /* argument: 1 left, 2 right */
+    TOK_STRIP_ACCENTS,
+    TOK_NMT,
+    TOK_BERT,        /* argument: enum tok_bert */
+    TOK_PRECOMPILED, /* text: the trie; more: the replacements; see tok_charsmap.c */
     /* normalizer and decoder */
     TOK_REPLACE, /* pattern, text */
     /* normalizer and pre-tokenizer */
@@ -47,15 +51,20 @@ enum tok_stage_kind {
     TOK_SPLIT,        /* pattern, argument: enum tok_behavior */
     TOK_PREFIX_SPACE, /* before each piece that does not begin with one */
     TOK_METASPACE,    /* text: the replacement; argument: enum tok_scheme; as a decoder too */
+    TOK_SCRIPTS,
+    TOK_FIXED_LENGTH, /* argument: characters */
     /* decoders */
     TOK_BYTE_LEVEL,
     TOK_BYTE_FALLBACK,
     TOK_FUSE,
     TOK_STRIP_ENDS,  /* text: one character; argument: how many at the start, end: how many at the end */
     TOK_BPE_DECODER, /* text: the suffix */
+    TOK_WORD_PIECE,  /* text: the prefix; argument: cleanup */
+    TOK_CTC,         /* text: the padding; more: the delimiter; argument: cleanup */
     TOK_JOIN,        /* one blank between tokens: what the reference does where there is no decoder */
 };
-enum tok_pattern_kind { TOK_LITERAL, TOK_REGEX, TOK_NUMERIC, TOK_SPACE, TOK_WORDS };
+enum tok_bert { TOK_BERT_CLEAN = 1, TOK_BERT_CHINESE = 2, TOK_BERT_ACCENTS = 4, TOK_BERT_LOWERCASE = 8 };
+enum tok_pattern_kind { TOK_LITERAL, TOK_REGEX, TOK_NUMERIC, TOK_SPACE, TOK_WORDS, TOK_PUNCTUATION };
 enum tok_behavior {
     TOK_REMOVED,
     TOK_ISOLATED,
@@ -66,9 +75,9 @@ enum tok_behavior {
 enum tok_scheme { TOK_ALWAYS, TOK_FIRST, TOK_NEVER };
 
 struct tok_pattern {
-    uint32_t
-        kind; /* enum tok_pattern_kind; TOK_NUMERIC, TOK_SPACE match one character, TOK_WORDS \w+|[^\w\s]+ */
-    uint32_t regex;   /* index into regexes */
+    uint32_t kind;  /* enum tok_pattern_kind; TOK_NUMERIC, _SPACE, _PUNCTUATION match one character, TOK_WORDS
+                       \w+|[^\w\s]+ */
+    uint32_t regex; /* index into regexes */
     uint32_t scanner; /* enum tok_scanner, which then stands for the regex */
     struct tok_string literal;
 };
@@ -76,7 +85,7 @@ struct tok_stage {
     uint32_t kind, argument, end;
     bool invert; /* TOK_SPLIT: matches and the rest change places */
     struct tok_pattern pattern;
-    struct tok_string text;
+    struct tok_string text, more;
 };
 struct tok_stages {
     struct tok_stage *data; /* owned */
@@ -119,6 +128,32 @@ struct tok_bpe {
     struct tok_string prefix, suffix; /* continuing_subword_prefix, end_of_word_suffix */
 };
 
+/* All keys of the vocabulary, for the longest (or every) one that begins at a place. */
+struct tok_trie_node {
+    uint32_t first; /* the first child; the others follow, ascending labels */
+    uint32_t id;    /* of the key that ends here, or NL_TOK_NONE */
+    uint16_t count; /* of children */
+    uint8_t label;  /* the last byte of the way here */
+};
+struct tok_trie {
+    struct tok_trie_node *nodes; /* [count]; the first is the root */
+    uint32_t count;
+};
+
+enum tok_model { TOK_MODEL_BPE, TOK_MODEL_UNIGRAM, TOK_MODEL_WORD_PIECE, TOK_MODEL_WORD_LEVEL };
+/* The models that are not BPE. */
+struct tok_lexicon {
+    struct tok_trie trie;     /* Unigram, WordPiece */
+    double *scores;           /* [vocab.n_ids], Unigram */
+    double unk_score;         /* Unigram: of a character that is no token */
+    uint32_t longest;         /* key, in bytes */
+    uint32_t unk;             /* or NL_TOK_NONE */
+    uint32_t fallback[256];   /* Unigram: the token <0xNN>, or NL_TOK_NONE; all NONE without byte_fallback */
+    uint64_t most_characters; /* WordPiece: a longer word is unknown */
+    uint32_t prefix_size;     /* WordPiece: of the prefix of continuations, in bytes */
+    uint32_t continuation; /* WordPiece: the trie's node behind the prefix, NL_TOK_NONE when no key has it */
+};
+
 struct tok_added_token {
     struct tok_string content, pattern; /* pattern: the content, normalized if `normalized` */
     uint32_t id;
@@ -149,7 +184,9 @@ struct nl_tokenizer {
     struct tok_string *patterns; /* [n_regexes] what they were compiled from */
     size_t n_regexes;
     struct tok_vocab vocab;
+    enum tok_model model;
     struct tok_bpe bpe;
+    struct tok_lexicon lexicon;
     struct tok_added added;
     struct nl_ids template; /* ids, NL_TOK_NONE where the text goes */
     bool raw;
@@ -174,6 +211,16 @@ struct tok_symbol {
 struct tok_candidate {
     uint32_t rank, position, id;
 };
+/* Unigram: the best way to a place ends in this token. */
+struct tok_step {
+    uint32_t id, size; /* size in bytes, 0: no way leads here */
+};
+/* Called for each piece that a pre-tokenizer writes anew: see tok_trace.c. */
+struct tok_rewrite_hook {
+    void *context;
+    int (*call)(void *context, const struct tok_stage *, struct tok_range from, const char *made, size_t size,
+                struct nl_error *error);
+};
 struct nl_encoder {
     const struct nl_tokenizer *tokenizer;
     struct nl_regex_scratch *regex;
@@ -191,6 +238,11 @@ struct nl_encoder {
     uint32_t *byte_merges; /* [65536], see tok_bpe.c; NULL: not raw */
     struct tok_candidate *heap;
     size_t heap_size, heap_capacity;
+    struct tok_step *steps; /* Unigram: [length + 1] */
+    size_t steps_capacity;
+    struct tok_rewrite_hook hook; /* call NULL: none */
+    double *best; /* Unigram: the scores of the last places, a ring of lexicon.longest or more */
+    size_t best_capacity;
 };
 
 static inline const char *tok_text(const struct nl_tokenizer *tok, struct tok_string string)
@@ -236,11 +288,18 @@ int nl_tok_replace(const struct nl_tokenizer *, const struct tok_stage *, struct
 /* tok_normalize.c: *out and *size get the normalized text, in the scratch or the input itself. */
 int nl_tok_normalize(struct nl_encoder *, const char *text, size_t length, const char **out, size_t *size,
                      struct nl_error *error);
+/* One normalizer, appended to *out. */
+int nl_tok_normalize_stage(struct nl_encoder *, const struct tok_stage *, const char *text, size_t length,
+                           struct nl_buf *out, struct nl_error *error);
 /* tok_split.c: splits encoder->text into encoder->ranges, and may rewrite it. */
 int nl_tok_split(struct nl_encoder *, const char *text, size_t length, bool at_start, struct nl_error *error);
 /* The same with the first `count` stages alone. */
 int nl_tok_split_some(struct nl_encoder *, size_t count, const char *text, size_t length, bool at_start,
                       struct nl_error *error);
+
+/* tokenizer.c: the ids of one pre-token. */
+int nl_tok_encode_word(struct nl_encoder *, const char *text, size_t length, struct nl_ids *out,
+                       struct nl_error *error);
 
 /* tok_bytes.c: GPT-2's characters for bytes. */
 void nl_tok_bytes_to_chars(const char *bytes, size_t size, struct nl_buf *out);
@@ -249,6 +308,8 @@ bool nl_tok_chars_to_bytes(const char *text, size_t size, struct nl_buf *out);
 
 /* tok_vocab.c */
 int nl_tok_load_vocab(struct nl_tokenizer *, const struct nl_json *object, struct nl_error *error);
+/* [[token, score], ...]: ids in order; a token that is there twice has its last id. */
+int nl_tok_load_scored_vocab(struct nl_tokenizer *, const struct nl_json *array, struct nl_error *error);
 /* The id of a key (raw: of bytes), NL_TOK_NONE when there is none. */
 uint32_t nl_tok_find(const struct nl_tokenizer *, const char *key, size_t size);
 /* The id of a token as the file spells it. */
@@ -264,6 +325,29 @@ int nl_tok_bpe(struct nl_encoder *, const char *text, size_t length, struct nl_i
  * say yes wrongly. */
 bool nl_tok_may_join(const struct tok_bpe *, uint32_t left, uint32_t right);
 const struct tok_merge *nl_tok_find_merge(const struct tok_bpe *, uint32_t left, uint32_t right);
+
+/* tok_lexicon.c: the other models; tok_words.c, tok_unigram.c: the ids of one pre-token. */
+int nl_tok_load_unigram(struct nl_tokenizer *, const struct nl_json *model, struct nl_error *error);
+int nl_tok_load_word_piece(struct nl_tokenizer *, const struct nl_json *model, struct nl_error *error);
+int nl_tok_load_word_level(struct nl_tokenizer *, const struct nl_json *model, struct nl_error *error);
+int nl_tok_unigram(struct nl_encoder *, const char *text, size_t length, struct nl_ids *out,
+                   struct nl_error *error);
+int nl_tok_word_piece(struct nl_encoder *, const char *text, size_t length, struct nl_ids *out,
+                      struct nl_error *error);
+int nl_tok_word_level(struct nl_encoder *, const char *text, size_t length, struct nl_ids *out,
+                      struct nl_error *error);
+
+/* tok_trie.c */
+int nl_tok_build_trie(const struct nl_tokenizer *, struct tok_trie *, struct nl_error *error);
+/* The node behind `byte`, NULL when no key goes on so. */
+const struct tok_trie_node *nl_tok_trie_step(const struct tok_trie *, const struct tok_trie_node *,
+                                             unsigned char byte);
+
+/* tok_charsmap.c: the Precompiled normalizer. */
+int nl_tok_load_charsmap(struct nl_tokenizer *, const struct nl_json *json, struct tok_stage *stage,
+                         struct nl_error *error);
+int nl_tok_charsmap(const struct nl_tokenizer *, const struct tok_stage *, const char *text, size_t length,
+                    struct nl_buf *out, struct nl_error *error);
 
 /* tok_added.c */
 /* `array`: added_tokens; may be called again with more. nl_tok_build_added comes after the last and after the
@@ -298,7 +382,7 @@ bool nl_tok_can_cut(const struct nl_tokenizer *);
 
 /* tok_cache.c */
 /* All that a tokenizer holds, as arrays in one order. */
-enum { NL_TOK_PARTS = 15 };
+enum { NL_TOK_PARTS = 17 };
 struct tok_part {
     void *pointer; /* to the pointer to the array */
     uint64_t count, size;
@@ -334,6 +418,11 @@ int nl_tok_undo(struct nl_decoder *, size_t i, const char *bytes, size_t size, b
                 struct nl_error *error);
 /* After the last token: each stage gives what it holds and forgets. */
 int nl_tok_undo_finish(struct nl_decoder *, struct nl_error *error);
+/* tok_undo_words.c: appends what WordPiece's and CTC's decoders make of one token. */
+int nl_tok_undo_word_piece(const struct nl_tokenizer *, const struct tok_stage *, bool first,
+                           const char *token, size_t size, struct nl_buf *out, struct nl_error *error);
+int nl_tok_undo_ctc(const struct nl_tokenizer *, const struct tok_stage *, const char *token, size_t size,
+                    struct nl_buf *out, struct nl_error *error);
 /* The byte that "<0xNN>" stands for, or -1. */
 int nl_tok_fallback_byte(const char *token, size_t size);
 

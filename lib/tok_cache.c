@@ -45,6 +45,7 @@ void nl_tok_parts(struct nl_tokenizer *tok, struct tok_part parts[NL_TOK_PARTS])
 {
     struct tok_vocab *vocab = &tok->vocab;
     struct tok_added *added = &tok->added;
+    struct tok_lexicon *lexicon = &tok->lexicon;
 #define PART(array, count)                                                                                   \
     {                                                                                                        \
         &(array), (array) ? (count) : 0, sizeof *(array)                                                     \
@@ -59,6 +60,8 @@ void nl_tok_parts(struct nl_tokenizer *tok, struct tok_part parts[NL_TOK_PARTS])
         PART(vocab->slots, vocab->mask + UINT64_C(1)),
         PART(tok->bpe.merges, tok->bpe.mask + UINT64_C(1)),
         PART(tok->bpe.joins, (1u << NL_TOK_JOIN_BITS) / 64),
+        PART(lexicon->trie.nodes, lexicon->trie.count),
+        PART(lexicon->scores, vocab->n_ids),
         PART(added->tokens, added->count),
         PART(added->by_id, added->n_by_id),
         PART(added->passes[0].order, added->passes[0].count),

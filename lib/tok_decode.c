@@ -44,6 +44,15 @@ void nl_decoder_set_flags(struct nl_decoder *decoder, unsigned flags)
     decoder->flags = flags;
 }
 
+/* A token that a Unigram vocabulary has twice: the reference hides it by its content. */
+static bool is_hidden_double(const struct nl_tokenizer *tok, uint32_t id, const struct nl_buf *token)
+{
+    if (tok->model != TOK_MODEL_UNIGRAM || nl_tok_find(tok, token->data, token->size) == id)
+        return false;
+    const struct tok_added_token *added = nl_tok_added_by_content(tok, token->data, token->size);
+    return added && added->special;
+}
+
 int nl_decoder_push(struct nl_decoder *decoder, uint32_t id, struct nl_buf *out, struct nl_error *error)
 {
     const struct nl_tokenizer *tok = decoder->tokenizer;
@@ -59,6 +68,8 @@ int nl_decoder_push(struct nl_decoder *decoder, uint32_t id, struct nl_buf *out,
         return nl_fail(error, NL_DATA, "no token has the id %u", id);
     if (nl_buf_check(&decoder->token, "token", error) != 0)
         return -1;
+    if (!(decoder->flags & NL_DECODE_SPECIAL) && is_hidden_double(tok, id, &decoder->token))
+        return 0;
     return nl_tok_undo(decoder, 0, decoder->token.data, decoder->token.size, true, error);
 }
 
@@ -92,6 +103,10 @@ static int apply(const struct nl_tokenizer *tok, const struct tok_stage *stage,
         else
             nl_buf_add(out, in->data, in->size);
         break;
+    case TOK_WORD_PIECE:
+        return nl_tok_undo_word_piece(tok, stage, false, in->data, in->size, out, error);
+    case TOK_CTC:
+        return nl_tok_undo_ctc(tok, stage, in->data, in->size, out, error);
     case TOK_REPLACE:
         return nl_tok_replace(tok, stage, regex, in->data, in->size, out, error);
     case TOK_METASPACE:

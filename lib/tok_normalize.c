@@ -1,6 +1,7 @@
 /* Normalizers. */
 #include "tok.h"
 #include "unicode.h"
+#include "unicode_sets.h"
 
 static void strip(const struct tok_stage *stage, const char *text, size_t length, struct nl_buf *out)
 {
@@ -17,8 +18,80 @@ static void strip(const struct tok_stage *stage, const char *text, size_t length
     nl_buf_add(out, text + begin, end - begin);
 }
 
-static int apply(struct nl_encoder *encoder, const struct tok_stage *stage, const char *text, size_t length,
-                 struct nl_buf *out, struct nl_error *error)
+static void strip_marks(const char *text, size_t length, bool (*is_mark)(uint32_t), struct nl_buf *out)
+{
+    unsigned size;
+    for (size_t at = 0; at < length; at += size)
+        if (!is_mark(nl_utf8_get(text + at, &size)))
+            nl_buf_add(out, text + at, size);
+}
+
+/* normalizers/unicode.rs of the reference: some control characters go, some others become blanks. */
+static void nmt(const char *text, size_t length, struct nl_buf *out)
+{
+    unsigned size;
+    for (size_t at = 0; at < length; at += size) {
+        uint32_t c = nl_utf8_get(text + at, &size);
+        if (c == '\t' || c == '\n' || c == '\f' || c == '\r' || c == 0x1680 || (c >= 0x200b && c <= 0x200f) ||
+            c == 0x2028 || c == 0x2029 || c == 0x2581 || c == 0xfeff || c == 0xfffd)
+            nl_buf_putc(out, ' ');
+        else if (!((c >= 1 && c < ' ') || c == 0x7f || c == 0x8f || c == 0x9f))
+            nl_buf_add(out, text + at, size);
+    }
+}
+
+static bool is_chinese(uint32_t c)
+{
+    return (c >= 0x4e00 && c <= 0x9fff) || (c >= 0x3400 && c <= 0x4dbf) || (c >= 0x20000 && c <= 0x2a6df) ||
+           (c >= 0x2a700 && c <= 0x2b81f) || (c >= 0x2b920 && c <= 0x2ceaf) || (c >= 0xf900 && c <= 0xfaff) ||
+           (c >= 0x2f800 && c <= 0x2fa1f);
+}
+
+/* The first two steps of BertNormalizer. */
+static void bert_characters(unsigned steps, const char *text, size_t length, struct nl_buf *out)
+{
+    unsigned size;
+    for (size_t at = 0; at < length; at += size) {
+        uint32_t c = nl_utf8_get(text + at, &size);
+        if ((steps & TOK_BERT_CLEAN) && nl_reference_is_control(c))
+            continue;
+        if ((steps & TOK_BERT_CLEAN) && nl_unicode_is_space(c)) {
+            nl_buf_putc(out, ' ');
+            continue;
+        }
+        bool apart = (steps & TOK_BERT_CHINESE) && is_chinese(c);
+        nl_buf_add(out, " ", apart);
+        nl_buf_add(out, text + at, size);
+        nl_buf_add(out, " ", apart);
+    }
+}
+
+static int bert(unsigned steps, const char *text, size_t length, struct nl_buf *out, struct nl_error *error)
+{
+    struct nl_buf a = {0}, b = {0};
+    nl_buf_add(&a, "", 0);
+    nl_buf_add(&b, "", 0);
+    bert_characters(steps, text, length, &a);
+    int result = nl_buf_check(&a, "text", error);
+    if (result == 0 && (steps & TOK_BERT_ACCENTS)) {
+        result = nl_unicode_normalize(NL_NFD, a.data, a.size, &b, error);
+        nl_buf_clear(&a);
+        if (result == 0)
+            strip_marks(b.data, b.size, nl_reference_is_nonspacing, &a);
+    }
+    if (steps & TOK_BERT_LOWERCASE)
+        nl_unicode_lowercase(a.data, a.size, out);
+    else
+        nl_buf_add(out, a.data, a.size);
+    if (result == 0)
+        result = a.failed ? nl_buf_check(&a, "text", error) : nl_buf_check(out, "text", error);
+    nl_buf_free(&a);
+    nl_buf_free(&b);
+    return result;
+}
+
+int nl_tok_normalize_stage(struct nl_encoder *encoder, const struct tok_stage *stage, const char *text,
+                           size_t length, struct nl_buf *out, struct nl_error *error)
 {
     const struct nl_tokenizer *tok = encoder->tokenizer;
     switch ((enum tok_stage_kind)stage->kind) {
@@ -32,6 +105,16 @@ static int apply(struct nl_encoder *encoder, const struct tok_stage *stage, cons
         return nl_unicode_normalize(NL_NFKD, text, length, out, error);
     case TOK_REPLACE:
         return nl_tok_replace(tok, stage, encoder->regex, text, length, out, error);
+    case TOK_PRECOMPILED:
+        return nl_tok_charsmap(tok, stage, text, length, out, error);
+    case TOK_BERT:
+        return bert(stage->argument, text, length, out, error);
+    case TOK_STRIP_ACCENTS:
+        strip_marks(text, length, nl_reference_is_mark, out);
+        break;
+    case TOK_NMT:
+        nmt(text, length, out);
+        break;
     case TOK_LOWERCASE:
         nl_unicode_lowercase(text, length, out);
         break;
@@ -73,7 +156,7 @@ int nl_tok_normalize(struct nl_encoder *encoder, const char *text, size_t length
         struct nl_buf *to = (stages->count - i) % 2 ? &encoder->normalized : &encoder->spare;
         nl_buf_clear(to);
         nl_buf_add(to, "", 0);
-        if (apply(encoder, &stages->data[i], text, length, to, error) != 0)
+        if (nl_tok_normalize_stage(encoder, &stages->data[i], text, length, to, error) != 0)
             return -1;
         text = to->data;
         length = to->size;

@@ -2,6 +2,7 @@
 #include "tok.h"
 #include "tok_scan.h"
 #include "unicode.h"
+#include "unicode_sets.h"
 
 /* The next run of \w or of neither \w nor \s. */
 static bool next_words(struct tok_matches *m, size_t *begin, size_t *end)
@@ -24,12 +25,18 @@ static bool next_words(struct tok_matches *m, size_t *begin, size_t *end)
     return true;
 }
 
+static bool is_of_kind(uint32_t kind, uint32_t c)
+{
+    return kind == TOK_NUMERIC ? nl_unicode_is_numeric(c)
+           : kind == TOK_SPACE ? nl_unicode_is_space(c)
+                               : nl_reference_is_punctuation(c);
+}
+
 static bool next_character(struct tok_matches *m, size_t *begin, size_t *end)
 {
     unsigned size;
     for (size_t at = m->at; at < m->length; at += size) {
-        uint32_t c = nl_utf8_get(m->text + at, &size);
-        if (m->pattern->kind == TOK_NUMERIC ? nl_unicode_is_numeric(c) : nl_unicode_is_space(c)) {
+        if (is_of_kind(m->pattern->kind, nl_utf8_get(m->text + at, &size))) {
             *begin = at;
             *end = at + size;
             return true;
@@ -54,6 +61,7 @@ static int search(struct tok_matches *m, size_t *begin, size_t *end, struct nl_e
                                end, error);
     case TOK_NUMERIC:
     case TOK_SPACE:
+    case TOK_PUNCTUATION:
         return next_character(m, begin, end);
     case TOK_WORDS:
         return next_words(m, begin, end);
@@ -72,7 +80,7 @@ static int search(struct tok_matches *m, size_t *begin, size_t *end, struct nl_e
 
 int nl_tok_next_match(struct tok_matches *m, size_t *begin, size_t *end, struct nl_error *error)
 {
-    while (m->at <= m->length) {
+    while (m->at <= m->length && m->length > 0) { /* the reference finds nothing in an empty text */
         int got = search(m, begin, end, error);
         if (got != 1)
             return got;
@@ -87,14 +95,16 @@ int nl_tok_next_match(struct tok_matches *m, size_t *begin, size_t *end, struct 
     return 0;
 }
 
+/* A decoder that keeps bytes (NL_DECODE_BYTES) may bring some that are no text: those no regex is shown. */
 int nl_tok_replace(const struct nl_tokenizer *tok, const struct tok_stage *stage,
                    struct nl_regex_scratch *regex, const char *text, size_t length, struct nl_buf *out,
                    struct nl_error *error)
 {
     struct tok_matches matches = {tok, &stage->pattern, regex, text, length, 0, SIZE_MAX};
     size_t done = 0, begin, end;
-    int got;
-    while ((got = nl_tok_next_match(&matches, &begin, &end, error)) == 1) {
+    int got = 0;
+    bool usable = stage->pattern.kind == TOK_LITERAL || nl_utf8_check(text, length, NULL) == length;
+    while (usable && (got = nl_tok_next_match(&matches, &begin, &end, error)) == 1) {
         nl_buf_add(out, text + done, begin - done);
         nl_buf_add(out, tok_text(tok, stage->text), stage->text.size);
         done = end;

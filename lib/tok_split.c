@@ -1,6 +1,7 @@
 /* Pre-tokenizers: a text and ranges over it, refined stage by stage. */
 #include "tok.h"
 #include "unicode.h"
+#include "unicode_sets.h"
 
 static int add_range(struct nl_encoder *encoder, size_t begin, size_t end, struct nl_error *error)
 {
@@ -88,11 +89,52 @@ static int split_range(struct nl_encoder *encoder, const struct tok_stage *stage
     return flush(&s, error);
 }
 
+/* pre_tokenizers/unicode_scripts of the reference: what is of every script stays with what is before it, and
+ * is dropped where nothing is. */
+static int split_scripts(struct nl_encoder *encoder, struct tok_range range, struct nl_error *error)
+{
+    int script = NL_ANY_SCRIPT;
+    size_t start = range.end;
+    unsigned size;
+    for (size_t at = range.begin; at < range.end; at += size) {
+        int now = nl_reference_script(nl_utf8_get(encoder->text + at, &size));
+        if (now == NL_ANY_SCRIPT || now == script)
+            continue;
+        if (script != NL_ANY_SCRIPT && add_range(encoder, start, at, error) != 0)
+            return -1;
+        start = at;
+        script = now;
+    }
+    return add_range(encoder, start, range.end, error);
+}
+
+static int split_lengths(struct nl_encoder *encoder, uint32_t most, struct tok_range range,
+                         struct nl_error *error)
+{
+    size_t start = range.begin;
+    uint32_t count = 0;
+    for (size_t at = range.begin; at < range.end; at += nl_utf8_size((unsigned char)encoder->text[at])) {
+        if (count == most) {
+            if (add_range(encoder, start, at, error) != 0)
+                return -1;
+            start = at;
+            count = 0;
+        }
+        count++;
+    }
+    return add_range(encoder, start, range.end, error);
+}
+
 static int split(struct nl_encoder *encoder, const struct tok_stage *stage, struct nl_error *error)
 {
-    for (size_t i = 0; i < encoder->ranges.count; i++)
-        if (split_range(encoder, stage, encoder->ranges.data[i], error) != 0)
+    for (size_t i = 0; i < encoder->ranges.count; i++) {
+        struct tok_range range = encoder->ranges.data[i];
+        int result = stage->kind == TOK_SCRIPTS        ? split_scripts(encoder, range, error)
+                     : stage->kind == TOK_FIXED_LENGTH ? split_lengths(encoder, stage->argument, range, error)
+                                                       : split_range(encoder, stage, range, error);
+        if (result != 0)
             return -1;
+    }
     swap_ranges(encoder);
     return 0;
 }
@@ -135,6 +177,10 @@ static int rewrite(struct nl_encoder *encoder, const struct tok_stage *stage, st
                 nl_buf_putc(out, ' ');
             nl_buf_add(out, text, length);
         }
+        if (encoder->hook.call && (nl_buf_check(out, "text", error) != 0 ||
+                                   encoder->hook.call(encoder->hook.context, stage, range, out->data + start,
+                                                      out->size - start, error) != 0))
+            return -1;
         if (add_range(encoder, start, out->size, error) != 0)
             return -1;
     }
@@ -164,8 +210,11 @@ int nl_tok_split_some(struct nl_encoder *encoder, size_t count, const char *text
     if (add_range(encoder, 0, length, error) != 0)
         return -1;
     swap_ranges(encoder);
-    for (size_t i = 0; i < count; i++)
-        if ((stages->data[i].kind == TOK_SPLIT ? split : rewrite)(encoder, &stages->data[i], error) != 0)
+    for (size_t i = 0; i < count; i++) {
+        uint32_t kind = stages->data[i].kind;
+        bool splits = kind == TOK_SPLIT || kind == TOK_SCRIPTS || kind == TOK_FIXED_LENGTH;
+        if ((splits ? split : rewrite)(encoder, &stages->data[i], error) != 0)
             return -1;
+    }
     return 0;
 }

@@ -127,6 +127,21 @@ static int replace(struct nl_tokenizer *tok, const struct nl_json *json, struct 
     return add_stage(stages, stage, error);
 }
 
+/* strip_accents: null means as lowercase. */
+static int bert_normalizer(struct nl_tokenizer *tok, const struct nl_json *json, struct nl_error *error)
+{
+    struct tok_stage stage = {.kind = TOK_BERT};
+    bool clean, chinese, accents, lowercase;
+    if (nl_tok_json_bool(json, "clean_text", true, &clean, error) != 0 ||
+        nl_tok_json_bool(json, "handle_chinese_chars", true, &chinese, error) != 0 ||
+        nl_tok_json_bool(json, "lowercase", true, &lowercase, error) != 0 ||
+        nl_tok_json_bool(json, "strip_accents", lowercase, &accents, error) != 0)
+        return -1;
+    stage.argument = (clean ? TOK_BERT_CLEAN : 0) | (chinese ? TOK_BERT_CHINESE : 0) |
+                     (accents ? TOK_BERT_ACCENTS : 0) | (lowercase ? TOK_BERT_LOWERCASE : 0);
+    return add_stage(&tok->normalizers, stage, error);
+}
+
 static int normalizer(struct nl_tokenizer *tok, const struct nl_json *json, unsigned depth,
                       struct nl_error *error)
 {
@@ -138,6 +153,8 @@ static int normalizer(struct nl_tokenizer *tok, const struct nl_json *json, unsi
                   {"NFKC", TOK_NFKC},
                   {"NFKD", TOK_NFKD},
                   {"Lowercase", TOK_LOWERCASE},
+                  {"StripAccents", TOK_STRIP_ACCENTS},
+                  {"Nmt", TOK_NMT},
                   {"ByteLevel", TOK_BYTE_MAP}};
     struct tok_stages *stages = &tok->normalizers;
     struct tok_stage stage = {0};
@@ -150,6 +167,12 @@ static int normalizer(struct nl_tokenizer *tok, const struct nl_json *json, unsi
         }
     if (nl_tok_json_type_is(json, "Replace"))
         return replace(tok, json, stages, error);
+    if (nl_tok_json_type_is(json, "BertNormalizer"))
+        return bert_normalizer(tok, json, error);
+    if (nl_tok_json_type_is(json, "Precompiled")) {
+        stage.kind = TOK_PRECOMPILED;
+        return nl_tok_load_charsmap(tok, json, &stage, error) != 0 ? -1 : add_stage(stages, stage, error);
+    }
     if (nl_tok_json_type_is(json, "Prepend")) {
         stage.kind = TOK_PREPEND;
         if (text_member(tok, json, "prepend", NULL, &stage.text, error) != 0)
@@ -230,12 +253,34 @@ static int metaspace_splitter(struct nl_tokenizer *tok, const struct nl_json *js
                      error);
 }
 
-static int split(struct nl_tokenizer *tok, const struct nl_json *json, struct nl_error *error)
+static int behavior_member(const struct nl_json *json, int otherwise, struct nl_error *error)
 {
     static const char *const behaviors[] = {"Removed", "Isolated", "MergedWithPrevious", "MergedWithNext",
                                             "Contiguous"};
+    return choice(json, "behavior", behaviors, 5, otherwise, error);
+}
+
+static int punctuation(struct nl_tokenizer *tok, int behavior, struct nl_error *error)
+{
+    struct tok_stage stage = {.kind = TOK_SPLIT, .pattern.kind = TOK_PUNCTUATION};
+    stage.argument = (uint32_t)behavior;
+    return behavior < 0 ? -1 : add_stage(&tok->splits, stage, error);
+}
+
+static int fixed_length(struct nl_tokenizer *tok, const struct nl_json *json, struct nl_error *error)
+{
+    const struct nl_json *length = nl_json_get(json, "length");
+    int64_t number = 5;
+    if (length && !nl_json_integer(length, 1, UINT32_MAX, &number))
+        return nl_fail(error, NL_DATA, "not a count of 1 or more: length of FixedLength");
+    struct tok_stage stage = {.kind = TOK_FIXED_LENGTH, .argument = (uint32_t)number};
+    return add_stage(&tok->splits, stage, error);
+}
+
+static int split(struct nl_tokenizer *tok, const struct nl_json *json, struct nl_error *error)
+{
     struct tok_stage stage = {.kind = TOK_SPLIT};
-    int behavior = choice(json, "behavior", behaviors, 5, -1, error);
+    int behavior = behavior_member(json, -1, error);
     if (behavior < 0 || pattern_member(tok, json, &stage.pattern, error) != 0 ||
         nl_tok_json_bool(json, "invert", false, &stage.invert, error) != 0)
         return -1;
@@ -255,6 +300,16 @@ static int splitter(struct nl_tokenizer *tok, const struct nl_json *json, unsign
         return split(tok, json, error);
     if (nl_tok_json_type_is(json, "Metaspace"))
         return metaspace_splitter(tok, json, error);
+    if (nl_tok_json_type_is(json, "Punctuation"))
+        return punctuation(tok, behavior_member(json, TOK_ISOLATED, error), error);
+    if (nl_tok_json_type_is(json, "FixedLength"))
+        return fixed_length(tok, json, error);
+    if (nl_tok_json_type_is(json, "UnicodeScripts"))
+        return add_stage(&tok->splits, (struct tok_stage){.kind = TOK_SCRIPTS}, error);
+    if (nl_tok_json_type_is(json, "BertPreTokenizer")) {
+        stage.pattern.kind = TOK_SPACE;
+        return add_stage(&tok->splits, stage, error) != 0 ? -1 : punctuation(tok, TOK_ISOLATED, error);
+    }
     if (nl_tok_json_type_is(json, "Digits")) {
         bool individual;
         if (nl_tok_json_bool(json, "individual_digits", false, &individual, error) != 0)
@@ -297,6 +352,20 @@ static int strip_ends(struct nl_tokenizer *tok, const struct nl_json *json, stru
     return add_stage(&tok->decoders, stage, error);
 }
 
+/* CTC: pad_token, word_delimiter_token; WordPiece: prefix. */
+static int words_decoder(struct nl_tokenizer *tok, const struct nl_json *json, enum tok_stage_kind kind,
+                         struct nl_error *error)
+{
+    struct tok_stage stage = {.kind = kind};
+    bool clean, ctc = kind == TOK_CTC;
+    if (nl_tok_json_bool(json, "cleanup", true, &clean, error) != 0 ||
+        text_member(tok, json, ctc ? "pad_token" : "prefix", NULL, &stage.text, error) != 0 ||
+        (ctc && text_member(tok, json, "word_delimiter_token", NULL, &stage.more, error) != 0))
+        return -1;
+    stage.argument = clean;
+    return add_stage(&tok->decoders, stage, error);
+}
+
 static int decoder(struct nl_tokenizer *tok, const struct nl_json *json, unsigned depth,
                    struct nl_error *error)
 {
@@ -307,6 +376,10 @@ static int decoder(struct nl_tokenizer *tok, const struct nl_json *json, unsigne
         return replace(tok, json, &tok->decoders, error);
     if (nl_tok_json_type_is(json, "Strip"))
         return strip_ends(tok, json, error);
+    if (nl_tok_json_type_is(json, "WordPiece"))
+        return words_decoder(tok, json, TOK_WORD_PIECE, error);
+    if (nl_tok_json_type_is(json, "CTC"))
+        return words_decoder(tok, json, TOK_CTC, error);
     if (nl_tok_json_type_is(json, "ByteLevel")) {
         stage.kind = TOK_BYTE_LEVEL;
     } else if (nl_tok_json_type_is(json, "ByteFallback")) {

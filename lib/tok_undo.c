@@ -97,6 +97,11 @@ static int run_byte(struct nl_decoder *decoder, size_t i, int byte, struct nl_er
     struct tok_undo_state *state = &decoder->states[i];
     struct nl_buf *pending = &state->held; /* of an unfinished character */
     state->in_run = true;
+    if (decoder->flags & NL_DECODE_BYTES) {
+        char raw = (char)byte;
+        state->inside = true;
+        return pass_on(decoder, i, &raw, 1, false, error);
+    }
     if (state->bad)
         return pass_on(decoder, i, replacement_character, 3, true, error);
     nl_buf_putc(pending, (char)byte);
@@ -136,6 +141,8 @@ static int byte_level(struct nl_decoder *decoder, size_t i, const char *bytes, s
                       struct nl_error *error)
 {
     struct nl_buf *pending = &decoder->states[i].held;
+    if (decoder->flags & NL_DECODE_BYTES)
+        return pass_on(decoder, i, bytes, size, false, error);
     nl_buf_add(pending, bytes, size);
     if (nl_buf_check(pending, "text", error) != 0)
         return -1;
@@ -238,6 +245,39 @@ static int bpe_token(struct nl_decoder *decoder, size_t i, const char *token, si
     return pass_on(decoder, i, token, now, false, error);
 }
 
+static int word_piece(struct nl_decoder *decoder, size_t i, const char *token, size_t size,
+                      struct nl_error *error)
+{
+    const struct nl_tokenizer *tok = decoder->tokenizer;
+    bool first = decoder->states[i].tokens == 0 && !(decoder->flags & NL_DECODE_CONTINUES);
+    struct nl_buf text = {0};
+    int result = nl_tok_undo_word_piece(tok, &tok->decoders.data[i], first, token, size, &text, error) != 0
+                     ? -1
+                     : pass_on(decoder, i, text.data ? text.data : "", text.size, true, error);
+    nl_buf_free(&text);
+    return result;
+}
+
+/* A token that is the same as the one before is left out, so is one of which nothing stays. */
+static int ctc(struct nl_decoder *decoder, size_t i, const char *token, size_t size, struct nl_error *error)
+{
+    const struct nl_tokenizer *tok = decoder->tokenizer;
+    struct tok_undo_state *state = &decoder->states[i];
+    if (state->tokens > 0 && state->held.size == size && memcmp(state->held.data, token, size) == 0)
+        return 0;
+    nl_buf_clear(&state->held);
+    nl_buf_add(&state->held, token, size);
+    nl_buf_add(&state->held, "", 0);
+    struct nl_buf text = {0};
+    int result = nl_buf_check(&state->held, "text", error);
+    if (result == 0)
+        result = nl_tok_undo_ctc(tok, &tok->decoders.data[i], token, size, &text, error);
+    if (result == 0 && text.size > 0)
+        result = pass_on(decoder, i, text.data, text.size, true, error);
+    nl_buf_free(&text);
+    return result;
+}
+
 static int join(struct nl_decoder *decoder, size_t i, const char *bytes, size_t size, bool end,
                 struct nl_error *error)
 {
@@ -284,13 +324,17 @@ static int whole(struct nl_decoder *decoder, size_t i, const char *token, size_t
         return byte_fallback(decoder, i, token, size, error);
     case TOK_BPE_DECODER:
         return bpe_token(decoder, i, token, size, error);
+    case TOK_WORD_PIECE:
+        return word_piece(decoder, i, token, size, error);
+    case TOK_CTC:
+        return ctc(decoder, i, token, size, error);
     case TOK_METASPACE:
         nl_buf_clear(&state->held);
         nl_buf_add(&state->held, token, size);
         return nl_buf_check(&state->held, "text", error) != 0 ? -1 : metaspace(decoder, i, error);
     default: { /* TOK_BYTE_LEVEL */
         struct nl_buf bytes = {0};
-        bool mapped = nl_tok_chars_to_bytes(token, size, &bytes);
+        bool mapped = nl_utf8_check(token, size, NULL) == size && nl_tok_chars_to_bytes(token, size, &bytes);
         int result = nl_buf_check(&bytes, "text", error) != 0 ? -1
                      : mapped ? byte_level(decoder, i, bytes.data, bytes.size, error)
                               : byte_level(decoder, i, token, size, error);
@@ -303,7 +347,7 @@ static int whole(struct nl_decoder *decoder, size_t i, const char *token, size_t
 static bool needs_whole(uint32_t kind)
 {
     return kind == TOK_BYTE_FALLBACK || kind == TOK_BPE_DECODER || kind == TOK_METASPACE ||
-           kind == TOK_BYTE_LEVEL;
+           kind == TOK_BYTE_LEVEL || kind == TOK_WORD_PIECE || kind == TOK_CTC;
 }
 
 int nl_tok_undo(struct nl_decoder *decoder, size_t i, const char *bytes, size_t size, bool end,

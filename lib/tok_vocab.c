@@ -143,3 +143,36 @@ int nl_tok_load_vocab(struct nl_tokenizer *tok, const struct nl_json *object, st
     nl_buf_free(&bytes);
     return result;
 }
+
+int nl_tok_load_scored_vocab(struct nl_tokenizer *tok, const struct nl_json *array, struct nl_error *error)
+{
+    if (!nl_json_is(array, NL_JSON_ARRAY))
+        return nl_fail(error, NL_DATA, "no array model.vocab");
+    size_t count = nl_json_count(array);
+    if (count > NL_TOK_LARGEST_ID)
+        return nl_fail(error, NL_DATA, "more than %d tokens: model.vocab", NL_TOK_LARGEST_ID);
+    tok->lexicon.scores = malloc((count ? count : 1) * sizeof *tok->lexicon.scores);
+    if (!tok->lexicon.scores)
+        return nl_fail_memory(error, "vocabulary");
+    if (allocate(&tok->vocab, count, count, error) != 0)
+        return -1;
+    struct nl_buf content = {0}, bytes = {0};
+    uint32_t id = 0;
+    int result = 0;
+    for (const struct nl_json *pair = nl_json_first(array); pair && result == 0; pair = nl_json_next(pair)) {
+        const struct nl_json *key = nl_json_is(pair, NL_JSON_ARRAY) ? nl_json_first(pair) : NULL,
+                             *score = key ? nl_json_next(key) : NULL;
+        if (!nl_json_is(key, NL_JSON_STRING) || !nl_json_is(score, NL_JSON_NUMBER) || nl_json_next(score)) {
+            result = nl_fail(error, NL_DATA, "not a token and its score: model.vocab[%u]", id);
+            break;
+        }
+        nl_buf_clear(&content);
+        nl_buf_add(&content, "", 0);
+        nl_json_copy_string(key, &content);
+        tok->lexicon.scores[id] = nl_json_number(score);
+        result = set_token(tok, &content, &bytes, id++, error);
+    }
+    nl_buf_free(&content);
+    nl_buf_free(&bytes);
+    return result;
+}

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "file.h"
 #include "modelpath.h"
 #include "pool.h"
 #include "unicode.h"
@@ -66,6 +67,22 @@ static int open_shares(struct nl_tokenize *tokenize, unsigned count, struct nl_e
     return 0;
 }
 
+/* The template's part of each sequence, and whether the limits leave room for more. */
+static int check_limits(struct nl_tokenize *tokenize, struct nl_error *error)
+{
+    bool around = nl_tokenizer_affixes(tokenize->tokenizer, &tokenize->before, &tokenize->after);
+    uint64_t fixed = tokenize->special ? tokenize->before.count + tokenize->after.count : 0;
+    if (tokenize->most == 0)
+        return 0;
+    if (!around)
+        return nl_fail(error, NL_UNSUPPORTED, "sequences of a template that repeats the text cannot be cut");
+    if (tokenize->most < fixed || (tokenize->chunks && tokenize->most - fixed <= tokenize->overlap))
+        return nl_fail(error, NL_USAGE, "sequences of %llu ids leave no room beside the template's %llu%s",
+                       (unsigned long long)tokenize->most, (unsigned long long)fixed,
+                       tokenize->overlap ? " and the overlap" : "");
+    return 0;
+}
+
 static int open_tokenizer(struct nl_tokenize *tokenize, const char *folder, struct nl_error *error)
 {
     tokenize->tokenizer = nl_tokenizer_open(folder, error);
@@ -74,6 +91,8 @@ static int open_tokenizer(struct nl_tokenize *tokenize, const char *folder, stru
     if (open_shares(tokenize, 1, error) != 0)
         return -1;
     if (tokenize->chat && !(tokenize->template = nl_chat_open(folder, error)))
+        return -1;
+    if (check_limits(tokenize, error) != 0)
         return -1;
     tokenize->header = make_header(folder, nl_tokenizer_vocab_size(tokenize->tokenizer), error);
     return tokenize->header ? 0 : -1;
@@ -98,6 +117,11 @@ int nl_tokenize_open(struct nl_tokenize *tokenize, const char *model, struct nl_
     nl_buf_free(&path);
     nl_buf_free(&folder);
     return result;
+}
+
+static unsigned encode_flags(const struct nl_tokenize *tokenize)
+{
+    return (tokenize->special ? NL_ENCODE_SPECIAL : 0) | (tokenize->plain ? NL_ENCODE_PLAIN : 0);
 }
 
 static void encode_share(void *context, unsigned thread)
@@ -126,7 +150,7 @@ static int open_threads(struct nl_tokenize *tokenize, size_t length, struct nl_e
 /* Cuts a text into as many parts as there are threads, at most, and encodes them side by side. */
 static int encode_parts(struct nl_tokenize *tokenize, const char *text, size_t length, struct nl_error *error)
 {
-    unsigned flags = tokenize->special ? NL_ENCODE_SPECIAL : 0, n = 0;
+    unsigned flags = encode_flags(tokenize), n = 0;
     if (open_threads(tokenize, length, error) != 0)
         return -1;
     unsigned most = tokenize->pool && length >= 2 * SHARE ? tokenize->threads : 1;
@@ -152,12 +176,12 @@ static int encode_parts(struct nl_tokenize *tokenize, const char *text, size_t l
     return 0;
 }
 
-/* The ids of one text into the shares. */
-static int encode(struct nl_tokenize *tokenize, const struct nl_records *records, const char *text,
-                  size_t length, struct nl_error *error)
+/* A text that is UTF-8: the record itself, or repaired. */
+static int check_text(struct nl_tokenize *tokenize, const struct nl_records *records, const char **text_at,
+                      size_t *size, struct nl_error *error)
 {
-    size_t good = nl_utf8_check(text, length, NULL);
-    tokenize->used = 0;
+    const char *text = *text_at;
+    size_t length = *size, good = nl_utf8_check(text, length, NULL);
     if (good < length && !tokenize->replace)
         return nl_fail(error, NL_DATA, "not UTF-8 (--invalid=replace puts U+FFFD there): %s: byte %llu",
                        records->name, (unsigned long long)(records->offset + good));
@@ -166,27 +190,126 @@ static int encode(struct nl_tokenize *tokenize, const struct nl_records *records
         nl_utf8_repair(text, length, &tokenize->repaired);
         if (nl_buf_check(&tokenize->repaired, "text", error) != 0)
             return -1;
-        text = tokenize->repaired.data;
-        length = tokenize->repaired.size;
+        *text_at = tokenize->repaired.data;
+        *size = tokenize->repaired.size;
     }
     if (tokenize->chat) {
         nl_buf_clear(&tokenize->rendered);
         nl_buf_add(&tokenize->rendered, "", 0);
-        if (nl_chat_render(tokenize->template, tokenize->chat, text, length, records->name,
+        if (nl_chat_render(tokenize->template, tokenize->chat, *text_at, *size, records->name,
                            &tokenize->rendered, error) != 0)
             return -1;
-        text = tokenize->rendered.data;
-        length = tokenize->rendered.size;
+        *text_at = tokenize->rendered.data;
+        *size = tokenize->rendered.size;
     }
-    return encode_parts(tokenize, text, length, error);
+    return 0;
+}
+
+/* Once, where a text brings the token that the template begins with itself. */
+static void warn_doubled(struct nl_tokenize *tokenize)
+{
+    const struct nl_ids *before = &tokenize->before, *ids = &tokenize->shares[0].ids;
+    struct nl_error warning;
+    if (tokenize->warned || tokenize->quiet || !tokenize->special || before->count == 0 ||
+        ids->count <= before->count || ids->data[before->count] != before->data[0])
+        return;
+    tokenize->warned = true;
+    nl_set_error(&warning, NL_OK,
+                 "the text begins with the token %u that the template adds as well "
+                 "(--special=none leaves the template's out): sequence %llu",
+                 before->data[0], (unsigned long long)tokenize->n_sequences - 1);
+    tokenize->report(&warning);
+}
+
+/* The ids of one text into the shares. */
+static int encode(struct nl_tokenize *tokenize, const struct nl_records *records, const char *text,
+                  size_t length, struct nl_error *error)
+{
+    tokenize->used = 0;
+    if (check_text(tokenize, records, &text, &length, error) != 0 ||
+        encode_parts(tokenize, text, length, error) != 0)
+        return -1;
+    warn_doubled(tokenize);
+    return 0;
+}
+
+static int write_header(struct nl_tokenize *tokenize, bool continues, struct nl_error *error)
+{
+    if (nl_json_set_number(tokenize->header, "seq", (double)tokenize->n_sequences++, error) != 0)
+        return -1;
+    if (!continues)
+        nl_json_remove(tokenize->header, "continues");
+    else if (nl_json_set_bool(tokenize->header, "continues", true, error) != 0)
+        return -1;
+    return nl_writer_object(tokenize->writer, NL_NLS1, tokenize->header, error);
+}
+
+static int write_ids(struct nl_tokenize *tokenize, const uint32_t *ids, size_t count, struct nl_error *error)
+{
+    tokenize->n_ids += count;
+    return count > 0 ? nl_writer_ids(tokenize->writer, ids, count, error) : 0;
+}
+
+/* A sequence whose NLS1 is written, cut as `most`, `overlap` and `chunks` say. */
+static int write_cut(struct nl_tokenize *tokenize, struct nl_error *error)
+{
+    static const struct nl_ids none;
+    tokenize->ids.count = 0;
+    for (unsigned i = 0; i < tokenize->used; i++)
+        if (nl_ids_add(&tokenize->ids, tokenize->shares[i].ids.data, tokenize->shares[i].ids.count, error) !=
+            0)
+            return -1;
+    const struct nl_ids *before = tokenize->special ? &tokenize->before : &none,
+                        *after = tokenize->special ? &tokenize->after : &none;
+    const uint32_t *text = tokenize->ids.data + before->count;
+    size_t length = tokenize->ids.count - before->count - after->count, most = SIZE_MAX, at = 0;
+    if (tokenize->most)
+        most = tokenize->most - before->count - after->count; /* see nl_tokenize_open */
+    for (bool first = true;; first = false) {
+        size_t count = length - at < most ? length - at : most;
+        if ((!first && write_header(tokenize, true, error) != 0) ||
+            write_ids(tokenize, before->data, before->count, error) != 0 ||
+            write_ids(tokenize, text + at, count, error) != 0 ||
+            write_ids(tokenize, after->data, after->count, error) != 0)
+            return -1;
+        if (!tokenize->chunks || at + count == length)
+            return nl_writer_done(tokenize->writer, "input", error);
+        if (nl_writer_done(tokenize->writer, "input", error) != 0)
+            return -1;
+        at += most - tokenize->overlap;
+    }
+}
+
+/* A text's lines of a view. */
+static int write_view(struct nl_tokenize *tokenize, const struct nl_records *records, const char *text,
+                      size_t length, struct nl_error *error)
+{
+    struct nl_error cause;
+    struct nl_buf *shown = &tokenize->shown;
+    nl_buf_clear(shown);
+    tokenize->n_sequences++;
+    tokenize->n_bytes += length;
+    if (check_text(tokenize, records, &text, &length, &cause) != 0 ||
+        nl_tokenize_show(tokenize, tokenize->shares[0].encoder, text, length, shown, &cause) != 0) {
+        tokenize->report(&cause);
+        if (tokenize->status == NL_OK)
+            tokenize->status = cause.code;
+        nl_buf_clear(shown);
+    }
+    if (shown->size == 0 || tokenize->view != NL_VIEW_COUNT)
+        nl_buf_putc(shown, '\n');
+    return nl_buf_check(shown, "text", error) != 0
+               ? -1
+               : nl_write_all(tokenize->out, shown->data, shown->size, tokenize->out_name, error);
 }
 
 static int write_sequence(struct nl_tokenize *tokenize, const struct nl_records *records, const char *text,
                           size_t length, struct nl_error *error)
 {
     struct nl_error cause;
-    if (nl_json_set_number(tokenize->header, "seq", (double)tokenize->n_sequences++, error) != 0 ||
-        nl_writer_object(tokenize->writer, NL_NLS1, tokenize->header, error) != 0)
+    if (tokenize->view != NL_VIEW_STREAM)
+        return write_view(tokenize, records, text, length, error);
+    if (write_header(tokenize, false, error) != 0)
         return -1;
     tokenize->n_bytes += length;
     if (encode(tokenize, records, text, length, &cause) != 0) {
@@ -195,12 +318,11 @@ static int write_sequence(struct nl_tokenize *tokenize, const struct nl_records 
             tokenize->status = cause.code;
         return nl_writer_done_error(tokenize->writer, &cause, error);
     }
-    for (unsigned i = 0; i < tokenize->used; i++) {
-        const struct nl_ids *ids = &tokenize->shares[i].ids;
-        tokenize->n_ids += ids->count;
-        if (ids->count > 0 && nl_writer_ids(tokenize->writer, ids->data, ids->count, error) != 0)
+    if (tokenize->most)
+        return write_cut(tokenize, error);
+    for (unsigned i = 0; i < tokenize->used; i++)
+        if (write_ids(tokenize, tokenize->shares[i].ids.data, tokenize->shares[i].ids.count, error) != 0)
             return -1;
-    }
     return nl_writer_done(tokenize->writer, "input", error);
 }
 
@@ -243,6 +365,9 @@ void nl_tokenize_free(struct nl_tokenize *tokenize)
     free(tokenize->shares);
     nl_tokenizer_close(tokenize->tokenizer);
     nl_chat_close(tokenize->template);
+    nl_ids_free(&tokenize->before);
+    nl_ids_free(&tokenize->after);
+    nl_buf_free(&tokenize->shown);
     nl_buf_free(&tokenize->repaired);
     nl_buf_free(&tokenize->rendered);
 }

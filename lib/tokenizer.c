@@ -26,15 +26,24 @@ void nl_tokenizer_close(struct nl_tokenizer *tok)
     free(tok);
 }
 
-static int load_model(struct nl_tokenizer *tok, const struct nl_json *model, struct nl_error *error)
+/* Old files name no type: the first model that has all it needs, in the reference's order. */
+static const char *model_type(const struct nl_json *model)
 {
-    if (!nl_json_is(model, NL_JSON_OBJECT))
-        return nl_fail(error, NL_DATA, "no object model");
-    const char *type = nl_tok_json_type(model);
-    /* Old files name no type; of the models only BPE has merges. */
-    bool old_bpe = !nl_json_get(model, "type") && nl_json_get(model, "merges");
-    if (!old_bpe && strcmp(type, "BPE") != 0)
-        return nl_fail(error, NL_UNSUPPORTED, "tokenizer model not supported: %.100s", type);
+    if (nl_json_get(model, "type"))
+        return nl_tok_json_type(model);
+    if (nl_json_get(model, "merges"))
+        return "BPE";
+    if (nl_json_is(nl_json_get(model, "vocab"), NL_JSON_ARRAY))
+        return "Unigram";
+    if (!nl_json_get(model, "unk_token"))
+        return "(none)";
+    return nl_json_get(model, "continuing_subword_prefix") && nl_json_get(model, "max_input_chars_per_word")
+               ? "WordPiece"
+               : "WordLevel";
+}
+
+static int load_bpe(struct nl_tokenizer *tok, const struct nl_json *model, struct nl_error *error)
+{
     size_t n = tok->splits.count;
     tok->raw = n > 0 && tok->splits.data[n - 1].kind == TOK_BYTE_MAP;
     if (nl_tok_load_bpe(tok, model, error) != 0)
@@ -42,6 +51,27 @@ static int load_model(struct nl_tokenizer *tok, const struct nl_json *model, str
     if (tok->raw)
         tok->splits.count--;
     return 0;
+}
+
+static int load_model(struct nl_tokenizer *tok, const struct nl_json *model, struct nl_error *error)
+{
+    static const struct {
+        const char *name;
+        enum tok_model kind;
+        int (*load)(struct nl_tokenizer *, const struct nl_json *, struct nl_error *);
+    } models[] = {{"BPE", TOK_MODEL_BPE, load_bpe},
+                  {"Unigram", TOK_MODEL_UNIGRAM, nl_tok_load_unigram},
+                  {"WordPiece", TOK_MODEL_WORD_PIECE, nl_tok_load_word_piece},
+                  {"WordLevel", TOK_MODEL_WORD_LEVEL, nl_tok_load_word_level}};
+    if (!nl_json_is(model, NL_JSON_OBJECT))
+        return nl_fail(error, NL_DATA, "no object model");
+    const char *type = model_type(model);
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+        if (strcmp(type, models[i].name) == 0) {
+            tok->model = models[i].kind;
+            return models[i].load(tok, model, error);
+        }
+    return nl_fail(error, NL_UNSUPPORTED, "tokenizer model not supported: %.100s", type);
 }
 
 static int load(struct nl_tokenizer *tok, const struct nl_json *json, const struct nl_json *config,
@@ -140,6 +170,19 @@ bool nl_tokenizer_id(const struct nl_tokenizer *tok, const char *content, size_t
     return *id != NL_TOK_NONE;
 }
 
+bool nl_tokenizer_affixes(const struct nl_tokenizer *tok, struct nl_ids *before, struct nl_ids *after)
+{
+    const struct nl_ids *template = &tok->template;
+    size_t at = 0, texts = 0;
+    for (size_t i = 0; i < template->count; i++)
+        if (template->data[i] == NL_TOK_NONE) {
+            at = i;
+            texts++;
+        }
+    return texts == 1 && nl_ids_add(before, template->data, at, NULL) == 0 &&
+           nl_ids_add(after, template->data + at + 1, template->count - at - 1, NULL) == 0;
+}
+
 struct nl_encoder *nl_encoder_open(const struct nl_tokenizer *tok, struct nl_error *error)
 {
     struct nl_encoder *encoder = calloc(1, sizeof *encoder);
@@ -175,7 +218,24 @@ void nl_encoder_close(struct nl_encoder *encoder)
     free(encoder->next.data);
     free(encoder->symbols);
     free(encoder->heap);
+    free(encoder->steps);
+    free(encoder->best);
     free(encoder);
+}
+
+int nl_tok_encode_word(struct nl_encoder *encoder, const char *text, size_t length, struct nl_ids *out,
+                       struct nl_error *error)
+{
+    switch (encoder->tokenizer->model) {
+    case TOK_MODEL_UNIGRAM:
+        return nl_tok_unigram(encoder, text, length, out, error);
+    case TOK_MODEL_WORD_PIECE:
+        return nl_tok_word_piece(encoder, text, length, out, error);
+    case TOK_MODEL_WORD_LEVEL:
+        return nl_tok_word_level(encoder, text, length, out, error);
+    default:
+        return nl_tok_bpe(encoder, text, length, out, error);
+    }
 }
 
 /* Normalized text that holds no added token. */
@@ -189,8 +249,8 @@ static int encode_piece(struct nl_encoder *encoder, const char *text, size_t len
         return -1;
     for (size_t i = 0; i < encoder->ranges.count; i++) {
         struct tok_range range = encoder->ranges.data[i];
-        if ((encoder->memory ? nl_tok_fast_encode : nl_tok_bpe)(encoder, encoder->text + range.begin,
-                                                                range.end - range.begin, out, error) != 0)
+        if ((encoder->memory ? nl_tok_fast_encode : nl_tok_encode_word)(
+                encoder, encoder->text + range.begin, range.end - range.begin, out, error) != 0)
             return -1;
     }
     return 0;

@@ -22,6 +22,10 @@ const char *nl_tokenizer_piece(const struct nl_tokenizer *, uint32_t id, size_t 
 /* The id of a token by its content; false when absent. */
 bool nl_tokenizer_id(const struct nl_tokenizer *, const char *content, size_t length, uint32_t *id);
 
+/* Appends the ids that NL_ENCODE_SPECIAL puts before and behind a text; false (nothing appended, or memory
+   ran out) where its template is not one text with tokens around it. */
+bool nl_tokenizer_affixes(const struct nl_tokenizer *, struct nl_ids *before, struct nl_ids *after);
+
 enum {
     NL_ENCODE_SPECIAL = 1,   /* with what the template adds */
     NL_ENCODE_PLAIN = 2,     /* special tokens spelt out in the text are ordinary text */
@@ -51,6 +55,7 @@ int nl_tokenizer_encode(struct nl_tokenizer *, const char *text, size_t length, 
 struct nl_decoder;
 enum {
     NL_DECODE_SPECIAL = 1,   /* show special tokens */
+    NL_DECODE_BYTES = 4,     /* bytes that are no character as they are, not U+FFFD */
     NL_DECODE_CONTINUES = 2, /* a continuation: no first blank is stripped */
 };
 struct nl_decoder *nl_decoder_open(const struct nl_tokenizer *, unsigned flags, struct nl_error *error);

@@ -159,7 +159,8 @@ int nl_unicode_normalize(enum nl_normal_form form, const char *text, size_t leng
         nl_buf_add(out, text + done, previous - done);
         size_t start = previous, end = at;
         while (end < length && !stays(form, c = nl_utf8_get(text + end, &size))) {
-            if (c > 0x700 && in_ranges(nl_unicode_inert, nl_unicode_n_inert, c)) {
+            /* utf8proc (2.8) takes U+11A7 for a final consonant of Hangul; it is none. */
+            if (c == 0x11a7 || (c > 0x700 && in_ranges(nl_unicode_inert, nl_unicode_n_inert, c))) {
                 if (normalize_run(options[form], text + start, end - start, out, error) != 0)
                     return -1;
                 nl_buf_add(out, text + end, size);

@@ -167,8 +167,8 @@ exits "-v says how much" 0 '1 sequences, 5 bytes, 1 ids' bash -c 'printf hello |
 broken='{"model":{"type":"BPE","vocab":{"a":0},"merges":[["a","b"]]}}'
 printf '%s' "$broken" > "$tap_dir/broken.json"
 exits "a merge of unknown tokens" 3 'not in the vocabulary: model.merges.0.' nl-tokenize -m "$tap_dir/broken.json" <<< a
-printf '%s' '{"model":{"type":"Unigram"}}' > "$tap_dir/broken.json"
-exits "a model that is not supported is named" 5 'Unigram' nl-tokenize -m "$tap_dir/broken.json" <<< a
+printf '%s' '{"model":{"type":"Trigram"}}' > "$tap_dir/broken.json"
+exits "a model that is not supported is named" 5 'Trigram' nl-tokenize -m "$tap_dir/broken.json" <<< a
 printf '%s' '{"normalizer":{"type":"Foo"},"model":{"type":"BPE","vocab":{},"merges":[]}}' > "$tap_dir/broken.json"
 exits "so is a normalizer" 5 'normalizer not supported: Foo' nl-tokenize -m "$tap_dir/broken.json" <<< a
 done_testing

@@ -20,6 +20,10 @@ PATTERNS = [
     r"[\s\S]{2}", r"[^\r\n\p{L}\p{N}]?\p{L}+", r"\s+(?!\S)|\s+", r"[\w.]+", r"\p{Any}", r"[\t-\r]", "[+-]", "[a-]", r"\-", "a|",
     r"\p{Space}", r"[\h_]+", r"\p{No}", r"\p{LC}+", r"[\W]", r"[^\w]", r"[\p{Word}]+", r"\p{^Word}+", "[[:word:]]+",
     r"\P{Word}", "[[:^word:]]", r"[\p{Punct}]+", r"\p{Punct}+", "[^[:punct:]]+", r"\d+(?=\w)", "[[:^alpha:][:digit:]]",
+    r"\p{Han}+", r"\p{Hani}", r"[\p{Latin}\p{Han}]+", r"[^\p{Greek}]+", r"\P{Cyrillic}", r"\p{^Han}+", r"\p{Lower}+", "[[:lower:]]+", "[[:upper:]]",
+    r"\p{Emoji}", "[[:print:]]+", "[[:graph:]]+", "[[:blank:]]", "[[:cntrl:]]", "a(?i)b|c", "(a(?i)b|c)d?", r"(?<name>a)b*", "b(?#comment)c",
+    r"\R", r"\N+", r"\O", r"(?i:\p{Lu})", r"(?i:\p{Lu}b)", r"(?i:[\p{Nd}a-c])", r"(?i:[^\p{Lu}])", r"(?i:[^\P{Lu}])", "(?i:'s|'t|'re|'ve|'m|'ll|'d)",
+    r"\p{Hiragana}|\p{Katakana}|\p{Hangul}", r"[^\S\r\n]+", r"(?:\p{Han}|\d)++x?",
     r"(?:a{2})?", r"a**", r"(?:\d{2}){2}+", r"[\]\-a]+", r"[^\]]",
 ]
 

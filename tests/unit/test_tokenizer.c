@@ -6,6 +6,7 @@
 
 #include "file.h"
 #include "json.h"
+#include "tok_trace.h"
 #include "tokenizer.h"
 
 struct set { /* the tokenizer of the lines at hand */
@@ -78,6 +79,39 @@ static bool same(const struct nl_buf *a, const struct nl_buf *b)
     return a->size == b->size && memcmp(a->data ? a->data : "", b->data ? b->data : "", a->size) == 0;
 }
 
+struct traced {
+    struct nl_ids ids;
+    size_t begin, length; /* of the last piece; of the text */
+    bool good;
+};
+
+static int on_piece(void *context, uint32_t id, size_t begin, size_t end, struct nl_error *error)
+{
+    struct traced *traced = context;
+    traced->good = traced->good && begin <= end && end <= traced->length && traced->begin <= begin;
+    traced->begin = begin;
+    return nl_ids_add(&traced->ids, &id, 1, error);
+}
+
+/* The encoding step by step has the same ids, whose places in the text never go back. */
+static bool check_trace(struct nl_tokenizer *tokenizer, const struct nl_buf *text, unsigned flags,
+                        const struct nl_ids *wanted)
+{
+    struct nl_error error;
+    struct traced traced = {.length = text->size, .good = true};
+    struct nl_trace trace = {.context = &traced, .piece = on_piece};
+    if (text->size > 20000)
+        return true;
+    struct nl_encoder *encoder = nl_encoder_open(tokenizer, &error);
+    if (nl_encoder_trace(encoder, text->size ? text->data : "", text->size, flags, &trace, &error) != 0)
+        fail_msg("%s", error.message);
+    bool good = traced.good && traced.ids.count == wanted->count &&
+                (wanted->count == 0 || !memcmp(traced.ids.data, wanted->data, 4 * wanted->count));
+    nl_encoder_close(encoder);
+    nl_ids_free(&traced.ids);
+    return good;
+}
+
 /* One line of a file of encoding cases; false when it goes wrong. */
 static bool check_encoding(struct nl_tokenizer *tokenizer, const struct nl_json *line)
 {
@@ -93,6 +127,7 @@ static bool check_encoding(struct nl_tokenizer *tokenizer, const struct nl_json 
         fail_msg("%s", error.message);
     bool good =
         ids.count == wanted.count && (ids.count == 0 || !memcmp(ids.data, wanted.data, 4 * ids.count));
+    good = good && check_trace(tokenizer, &text, flags, &wanted);
     decode(tokenizer, &wanted, NL_DECODE_SPECIAL, &decoded);
     if (nl_json_is(nl_json_get(line, "decoded"), NL_JSON_STRING)) {
         nl_json_copy_string(nl_json_get(line, "decoded"), &wanted_decoded);
@@ -211,6 +246,16 @@ static void mini_encoding(void **state)
     struct set set = {.name = ""};
     assert_true(run_file(&set, "tests/data/tokenizer/cases.jsonl", "tests/data/tokenizer", "%s.json", NULL,
                          check_encoding) > 90);
+    nl_tokenizer_close(set.tokenizer);
+}
+
+/* Every model, normalizer, pre-tokenizer and decoder (made by tests/reference/make_tokenizer_types.py). */
+static void every_type(void **state)
+{
+    (void)state;
+    struct set set = {.name = ""};
+    assert_true(run_file(&set, "tests/data/tokenizer/types.jsonl", "tests/data/tokenizer", "%s.json", NULL,
+                         check_encoding) >= 2000);
     nl_tokenizer_close(set.tokenizer);
 }
 
@@ -371,11 +416,12 @@ static void pieces_and_ids(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mini_encoding),     cmocka_unit_test(mini_decoding),
-        cmocka_unit_test(real_llama3_1),     cmocka_unit_test(real_qwen2_5),
-        cmocka_unit_test(real_gptoss),       cmocka_unit_test(real_llama2),
-        cmocka_unit_test(real_gemma3),       cmocka_unit_test(real_smollm2),
-        cmocka_unit_test(shared_by_threads), cmocka_unit_test(pieces_and_ids),
+        cmocka_unit_test(mini_encoding),  cmocka_unit_test(every_type),
+        cmocka_unit_test(mini_decoding),  cmocka_unit_test(real_llama3_1),
+        cmocka_unit_test(real_qwen2_5),   cmocka_unit_test(real_gptoss),
+        cmocka_unit_test(real_llama2),    cmocka_unit_test(real_gemma3),
+        cmocka_unit_test(real_smollm2),   cmocka_unit_test(shared_by_threads),
+        cmocka_unit_test(pieces_and_ids),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
