@@ -45,7 +45,7 @@ static int change_case(struct nl_jinja_run *run, struct jv text, enum jinja_case
                        enum jinja_case others, struct jv *out)
 {
     struct nl_buf made = {0};
-    int result = nl_jinja_charge(run, 1 + text.size / 16);
+    int result = nl_jinja_charge(run, 1 + text.size / 4);
     for (uint32_t i = 0; i < text.size && result == 0;) {
         unsigned size;
         uint32_t c = nl_utf8_get(text.text + i, &size);
@@ -76,7 +76,7 @@ int nl_jinja_title(struct nl_jinja_run *run, struct jv *a, struct jv *out)
 {
     struct nl_buf made = {0};
     bool inside = false;
-    int result = nl_jinja_charge(run, 1 + a[0].size / 16);
+    int result = nl_jinja_charge(run, 1 + a[0].size / 4);
     for (uint32_t i = 0; i < a[0].size && result == 0; i++) {
         unsigned char c = (unsigned char)a[0].text[i];
         if (c >= 0x80)
@@ -107,7 +107,7 @@ static int pad(struct nl_jinja_run *run, struct jv *a, int side, struct jv *out)
     nl_buf_add(&made, a[0].text, a[0].size);
     for (int64_t i = left; i < missing; i++)
         nl_buf_add(&made, fill.text, fill.size);
-    return nl_jv_take(run, &made, nl_jinja_charge(run, 1 + (uint64_t)missing / 16), out);
+    return nl_jv_take(run, &made, nl_jinja_charge(run, 1 + (uint64_t)missing / 4), out);
 }
 
 int nl_jinja_center(struct nl_jinja_run *run, struct jv *a, struct jv *out)
@@ -172,7 +172,7 @@ static int all_are(struct nl_jinja_run *run, struct jv text, enum class class, s
         i += size;
     }
     *out = jv_bool(all);
-    return nl_jinja_charge(run, 1 + text.size / 16);
+    return nl_jinja_charge(run, 1 + text.size / 4);
 }
 
 int nl_jinja_isalnum(struct nl_jinja_run *run, struct jv *a, struct jv *out)
@@ -231,7 +231,7 @@ int nl_jinja_case_test(struct nl_jinja_run *run, struct jv text, bool upper, boo
         i += size;
     }
     *out = cased && !other;
-    return nl_jinja_charge(run, 1 + text.size / 16);
+    return nl_jinja_charge(run, 1 + text.size / 4);
 }
 
 int nl_jinja_islower(struct nl_jinja_run *run, struct jv *a, struct jv *out)

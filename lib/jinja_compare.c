@@ -53,7 +53,7 @@ int nl_jv_length(struct nl_jinja_run *run, struct jv value, int64_t *out)
         return 0;
     case JV_STRING:
         *out = count_characters(value);
-        return nl_jinja_charge(run, value.size / 64);
+        return nl_jinja_charge(run, value.size / 16);
     case JV_LIST:
     case JV_TUPLE:
         *out = (int64_t)value.list->count;
@@ -244,7 +244,7 @@ int nl_jv_hash(struct nl_jinja_run *run, struct jv value, uint64_t *out)
         return 0;
     case JV_STRING:
         *out = hash_text(value);
-        return nl_jinja_charge(run, value.size / 64);
+        return nl_jinja_charge(run, value.size / 16);
     case JV_UNDEFINED:
     case JV_NONE:
         return 0;

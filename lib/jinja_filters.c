@@ -101,7 +101,7 @@ static int filter_title(struct nl_jinja_run *run, struct jv *a, struct jv *out)
         inside = !between;
         i += size;
     }
-    return nl_jv_take(run, &made, result == 0 ? nl_jinja_charge(run, 1 + text.size / 16) : -1, out);
+    return nl_jv_take(run, &made, result == 0 ? nl_jinja_charge(run, 1 + text.size / 4) : -1, out);
 }
 
 static int filter_wordcount(struct nl_jinja_run *run, struct jv *a, struct jv *out)
@@ -121,7 +121,7 @@ static int filter_wordcount(struct nl_jinja_run *run, struct jv *a, struct jv *o
         i += size;
     }
     *out = jv_int(n);
-    return nl_jinja_charge(run, 1 + text.size / 16);
+    return nl_jinja_charge(run, 1 + text.size / 4);
 }
 
 /* a: value, width, first, blank */
@@ -211,7 +211,7 @@ static int filter_escape(struct nl_jinja_run *run, struct jv *a, struct jv *out)
         else
             nl_buf_putc(&made, text.text[i]);
     }
-    int result = nl_jv_take(run, &made, nl_jinja_charge(run, 1 + text.size / 16), out);
+    int result = nl_jv_take(run, &made, nl_jinja_charge(run, 1 + text.size / 4), out);
     out->safe = true;
     return result;
 }

@@ -177,7 +177,7 @@ int nl_jv_repr(struct nl_jinja_run *run, struct jv value, struct nl_buf *out)
         if (value.safe)
             return jinja_fail(run, NL_UNSUPPORTED, "printing a string marked as safe inside of a list");
         repr_text(value, out);
-        return nl_jinja_charge(run, value.size / 64);
+        return nl_jinja_charge(run, value.size / 4);
     case JV_RANGE:
         return repr_range(value.range, out);
     case JV_LIST:
@@ -223,6 +223,15 @@ static void json_text(struct jv text, bool ascii, struct nl_buf *out)
         unsigned size;
         uint32_t c = nl_utf8_get(text.text + i, &size);
         const char *found = c && c < 0x80 ? strchr(plain, (int)c) : NULL;
+        size_t run = 0; /* of what stands for itself */
+        while (i + run < text.size && text.text[i + run] >= ' ' && text.text[i + run] < 0x7f &&
+               text.text[i + run] != '"' && text.text[i + run] != '\\')
+            run++;
+        if (run > 0) {
+            nl_buf_add(out, text.text + i, run);
+            i += (uint32_t)run;
+            continue;
+        }
         if (found)
             nl_buf_printf(out, "\\%c", letters[found - plain]);
         else if (c >= 0x10000 && ascii)
@@ -342,7 +351,7 @@ static int json_value(struct nl_jinja_run *run, struct jv value, const struct ji
         return nl_jv_repr(run, value, out);
     case JV_STRING:
         json_text(value, style->ascii, out);
-        return nl_jinja_charge(run, value.size / 64);
+        return nl_jinja_charge(run, value.size / 16);
     case JV_LIST:
     case JV_TUPLE:
     case JV_DICT:

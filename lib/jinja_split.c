@@ -117,7 +117,7 @@ static int do_split(struct nl_jinja_run *run, struct jv *a, bool right, struct j
 {
     struct split split = {.run = run, .text = a[0], .separator = jv_none()};
     if (nl_jinja_optional_int(run, a[2], "'split'", -1, &split.most) != 0 ||
-        nl_jinja_charge(run, 1 + a[0].size / 16) != 0)
+        nl_jinja_charge(run, 1 + a[0].size / 4) != 0)
         return -1;
     if (split.most < 0)
         split.most = -1;
@@ -155,7 +155,7 @@ int nl_jinja_splitlines(struct nl_jinja_run *run, struct jv *a, struct jv *out)
     bool keep = false;
     size_t from = 0;
     if (!list || (!jv_is(a[1], JV_MISSING) && nl_jv_truth(run, a[1], &keep) != 0) ||
-        nl_jinja_charge(run, 1 + text.size / 16) != 0)
+        nl_jinja_charge(run, 1 + text.size / 4) != 0)
         return -1;
     for (size_t at = 0; at < text.size;) {
         unsigned size;

@@ -73,7 +73,7 @@ int nl_jinja_too_long(struct nl_jinja_run *run)
 void *nl_jinja_alloc(struct nl_jinja_run *run, size_t size)
 {
     void *memory = nl_jinja_arena_alloc(&run->arena, size);
-    if (!memory && run->arena.total + size > JINJA_MOST_MEMORY)
+    if (!memory && run->arena.total + size + BLOCK > JINJA_MOST_MEMORY)
         nl_jinja_set_error(run, NL_DATA, "the template needs too much memory");
     else if (!memory)
         nl_set_error(run->error, NL_RESOURCE, "out of memory: template");

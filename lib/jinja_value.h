@@ -132,10 +132,10 @@ enum {
     JINJA_MOST_OUTPUT = 256 << 20,
     JINJA_MOST_NESTING = 300, /* of a template's parts, of values */
     JINJA_MOST_DEPTH = 900,   /* of the evaluation: a call of a macro takes about six */
-    JINJA_MOST_STEPS = 50000000,
+    JINJA_MOST_STEPS = 20000000,
     JINJA_MOST_RANGE = 100000, /* items, as jinja2's sandbox has it */
 };
-#define JINJA_MOST_MEMORY ((size_t)1 << 30)
+#define JINJA_MOST_MEMORY ((size_t)1 << 29)
 #define JINJA_INT64_END   9223372036854775808.0 /* 2^63 */
 
 /* Memory that is freed as a whole. */
