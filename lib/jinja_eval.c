@@ -170,6 +170,23 @@ static int eval_slice(struct nl_jinja_run *run, struct jinja_activation *activat
     return 0;
 }
 
+/* Whether jinja2 cannot compute it when it compiles. */
+static bool has_name(const struct jn *list)
+{
+    for (const struct jn *node = list; node; node = node->next)
+        if (node->kind == JN_NAME || has_name(node->a) || has_name(node->b) || has_name(node->c))
+            return true;
+    return false;
+}
+
+/* jinja2 writes a negative constant into Python code without brackets: -3 ** x is -(3 ** x) there, while -3
+   ** 2 is (-3) ** 2. */
+static bool is_odd_power(const struct jn *node, struct jv left)
+{
+    return node->kind == JN_BINARY && node->op == JINJA_POW && jv_is_number(left) && jv_double(left) <= 0 &&
+           node->a->kind != JN_NAME && has_name(node->b) && !has_name(node->a->a) && !has_name(node->a->b);
+}
+
 static int eval_binary(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *node,
                        struct jv *out)
 {
@@ -178,6 +195,8 @@ static int eval_binary(struct nl_jinja_run *run, struct jinja_activation *activa
         nl_jinja_eval(run, activation, node->b, &right) != 0)
         return -1;
     run->line = node->line;
+    if (is_odd_power(node, left))
+        return jinja_fail(run, NL_UNSUPPORTED, "a power of a negative constant");
     if (node->kind == JN_GETITEM)
         return nl_jv_getitem(run, left, right, out);
     return nl_jv_arithmetic(run, (enum jinja_operator)node->op, left, right, out);

@@ -114,6 +114,8 @@ static void refusals(void **state)
     expect("{% for x in [1] recursive %}{% endfor %}", NULL, NL_UNSUPPORTED, "recursive");
     expect("\n\n{{ raise_exception('roles must alternate') }}", NULL, NL_DATA,
            "the template refuses: roles must alternate: template, line 3");
+    expect("{{ -3 ** n }}", NULL, NL_UNSUPPORTED, "a power of a negative constant");
+    expect("{{ -3 ** 2 }}{{ (-n) ** 2 }}", "949", NL_OK, "");
     expect("\xff", NULL, NL_DATA, "not UTF-8: template: byte 0");
 }
 
