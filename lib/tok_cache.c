@@ -88,7 +88,8 @@ static uint64_t sum_of(const void *bytes, size_t size)
         }
     }
     memset(words, 0, sizeof words);
-    memcpy(words, p, size);
+    if (size) /* a part that is empty may have no address */
+        memcpy(words, p, size);
     uint64_t sum = size;
     for (unsigned i = 0; i < LANES; i++) {
         sum = (sum ^ sums[i] ^ words[i]) * odd;
