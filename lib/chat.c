@@ -334,7 +334,7 @@ int nl_chat_render(struct nl_chat *chat, const struct nl_chat_options *options, 
     if (!run)
         return -1;
     struct source *source = NULL;
-    struct jv input;
+    struct jv input = {0};
     int result = nl_jv_copy(run, text, length, &input);
     if (result == 0)
         result = set_variables(chat, run, options, error);

@@ -46,7 +46,7 @@ static int64_t count_characters(struct jv text)
 
 int nl_jv_length(struct nl_jinja_run *run, struct jv value, int64_t *out)
 {
-    struct jv length;
+    struct jv length = {0};
     switch (value.kind) {
     case JV_UNDEFINED:
         *out = 0;
@@ -113,7 +113,7 @@ static int equal_dicts(struct nl_jinja_run *run, const struct jv_dict *a, const 
 {
     *out = a->count == b->count;
     for (size_t i = 0; *out && i < a->count; i++) {
-        struct jv other;
+        struct jv other = {0};
         int found = nl_jv_dict_get(run, b, a->entries[i].key, &other);
         *out = found > 0;
         if (found < 0 || (found && nl_jv_equal(run, a->entries[i].value, other, out) != 0))
@@ -275,7 +275,7 @@ static bool find_text(struct jv text, struct jv part)
 static int contains_item(struct nl_jinja_run *run, struct jv container, struct jv value, bool *out)
 {
     struct jv_iterator *iterator = nl_jv_iterate(run, container);
-    struct jv item;
+    struct jv item = {0};
     int got = 0;
     *out = false;
     while (iterator && !*out && (got = nl_jv_next(run, iterator, &item)) > 0)
@@ -286,7 +286,7 @@ static int contains_item(struct nl_jinja_run *run, struct jv container, struct j
 
 int nl_jv_contains(struct nl_jinja_run *run, struct jv container, struct jv value, bool *out)
 {
-    struct jv ignored;
+    struct jv ignored = {0};
     if (jv_is(container, JV_STRING)) {
         if (!jv_is(value, JV_STRING))
             return jinja_fail(run, NL_DATA, "'in' of a string takes a string, not a value of type %s",

@@ -26,7 +26,7 @@ static int eval_items(struct nl_jinja_run *run, struct jinja_activation *activat
                       struct jv *out)
 {
     struct jv_list *list = nl_jv_list_new(run, 0);
-    struct jv item;
+    struct jv item = {0};
     for (const struct jn *child = node->a; list && child; child = child->next)
         if (nl_jinja_eval(run, activation, child, &item) != 0 || nl_jv_list_push(run, list, item) != 0)
             return -1;
@@ -39,7 +39,7 @@ static int eval_dict(struct nl_jinja_run *run, struct jinja_activation *activati
 {
     struct jv_dict *dict = nl_jv_dict_new(run);
     for (const struct jn *child = node->a; dict && child; child = child->next->next) {
-        struct jv key, value;
+        struct jv key = {0}, value = {0};
         if (nl_jinja_eval(run, activation, child, &key) != 0 ||
             nl_jinja_eval(run, activation, child->next, &value) != 0 ||
             nl_jv_dict_set(run, dict, key, value) != 0)
@@ -111,7 +111,7 @@ static int compare(struct nl_jinja_run *run, enum jn_comparison op, struct jv le
 static int eval_comparison(struct nl_jinja_run *run, struct jinja_activation *activation,
                            const struct jn *node, struct jv *out)
 {
-    struct jv left, right;
+    struct jv left = {0}, right = {0};
     bool truth = true;
     if (nl_jinja_eval(run, activation, node->a, &left) != 0)
         return -1;
@@ -128,7 +128,7 @@ static int eval_comparison(struct nl_jinja_run *run, struct jinja_activation *ac
 static int eval_sign(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *node,
                      struct jv *out)
 {
-    struct jv value;
+    struct jv value = {0};
     if (nl_jinja_eval(run, activation, node->a, &value) != 0)
         return -1;
     if (node->kind == JN_NEG)
@@ -180,7 +180,7 @@ static bool has_name(const struct jn *list)
 }
 
 /* jinja2 writes a negative constant into Python code without brackets: -3 ** x is -(3 ** x) there, while -3
-   ** 2 is (-3) ** 2. */
+ ** 2 is (-3) ** 2. */
 static bool is_odd_power(const struct jn *node, struct jv left)
 {
     return node->kind == JN_BINARY && node->op == JINJA_POW && jv_is_number(left) && jv_double(left) <= 0 &&
@@ -190,7 +190,7 @@ static bool is_odd_power(const struct jn *node, struct jv left)
 static int eval_binary(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *node,
                        struct jv *out)
 {
-    struct jv left, right;
+    struct jv left = {0}, right = {0};
     if (nl_jinja_eval(run, activation, node->a, &left) != 0 ||
         nl_jinja_eval(run, activation, node->b, &right) != 0)
         return -1;
@@ -205,7 +205,7 @@ static int eval_binary(struct nl_jinja_run *run, struct jinja_activation *activa
 static int eval_attribute(struct nl_jinja_run *run, struct jinja_activation *activation,
                           const struct jn *node, struct jv *out)
 {
-    struct jv object;
+    struct jv object = {0};
     if (nl_jinja_eval(run, activation, node->a, &object) != 0)
         return -1;
     run->line = node->line;
@@ -264,7 +264,7 @@ int nl_jinja_eval_args(struct nl_jinja_run *run, struct jinja_activation *activa
     if (!first)
         return 0;
     struct jv_list *list = nl_jv_list_new(run, 0);
-    struct jv value;
+    struct jv value = {0};
     for (const struct jn *argument = first; list && argument; argument = argument->next)
         if (nl_jinja_eval(run, activation, argument->a, &value) != 0 ||
             add_argument(run, argument, value, list, out) != 0)
@@ -279,7 +279,7 @@ int nl_jinja_eval_args(struct nl_jinja_run *run, struct jinja_activation *activa
 static int eval_call(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *node,
                      struct jv *out)
 {
-    struct jv callee;
+    struct jv callee = {0};
     struct jinja_args args;
     if (nl_jinja_eval(run, activation, node->a, &callee) != 0 ||
         nl_jinja_eval_args(run, activation, node->b, &args) != 0)
@@ -292,7 +292,7 @@ static int eval_call(struct nl_jinja_run *run, struct jinja_activation *activati
 static int eval_filter(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *node,
                        struct jv *out)
 {
-    struct jv value;
+    struct jv value = {0};
     struct jinja_args args;
     bool truth;
     if (nl_jinja_eval(run, activation, node->a, &value) != 0 ||

@@ -89,7 +89,7 @@ static int filter_replace(struct nl_jinja_run *run, struct jv *a, struct jv *out
 /* Words begin after white space and -({[<. */
 static int filter_title(struct nl_jinja_run *run, struct jv *a, struct jv *out)
 {
-    struct jv text;
+    struct jv text = {0};
     struct nl_buf made = {0};
     bool inside = false;
     int result = nl_jv_to_string(run, a[0], &text);
@@ -106,7 +106,7 @@ static int filter_title(struct nl_jinja_run *run, struct jv *a, struct jv *out)
 
 static int filter_wordcount(struct nl_jinja_run *run, struct jv *a, struct jv *out)
 {
-    struct jv text;
+    struct jv text = {0};
     int64_t n = 0;
     bool inside = false;
     if (nl_jv_to_string(run, a[0], &text) != 0)
@@ -195,7 +195,7 @@ static int filter_truncate(struct nl_jinja_run *run, struct jv *a, struct jv *ou
 
 static int filter_escape(struct nl_jinja_run *run, struct jv *a, struct jv *out)
 {
-    struct jv text;
+    struct jv text = {0};
     struct nl_buf made = {0};
     if (nl_jv_to_string(run, a[0], &text) != 0)
         return -1;
@@ -330,7 +330,7 @@ bool nl_jinja_has_filter(struct jv name)
 static int filter_format(struct nl_jinja_run *run, struct jv value, const struct jinja_args *args,
                          struct jv *out)
 {
-    struct jv text;
+    struct jv text = {0};
     struct jv_list values = {.items = args->values, .count = args->count};
     if (args->n_named)
         return jinja_fail(run, NL_UNSUPPORTED, "'format' with arguments by name");

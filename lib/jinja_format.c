@@ -133,7 +133,7 @@ static int put_number(struct format *format, const struct conversion *conversion
 static int put_conversion(struct format *format)
 {
     struct conversion conversion;
-    struct jv value;
+    struct jv value = {0};
     if (read_conversion(format, &conversion) != 0)
         return -1;
     if (conversion.kind == '%') {

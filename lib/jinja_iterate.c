@@ -124,7 +124,7 @@ struct jv_list *nl_jv_gather(struct nl_jinja_run *run, struct jv iterable)
 {
     struct jv_iterator *iterator = nl_jv_iterate(run, iterable);
     struct jv_list *list = iterator ? nl_jv_list_new(run, 0) : NULL;
-    struct jv item;
+    struct jv item = {0};
     int got = -1;
     while (list && (got = nl_jv_next(run, iterator, &item)) > 0)
         if (nl_jv_list_push(run, list, item) != 0)

@@ -42,7 +42,7 @@ static int read_object(struct reader *reader, struct jv *out)
     int more = -1;
     nl_scan_take(&reader->scan, '{');
     while (dict && (more = nl_scan_next(&reader->scan, '}', &first)) > 0) {
-        struct jv key, value;
+        struct jv key = {0}, value = {0};
         if (!nl_scan_key(&reader->scan, &reader->text))
             return fault(reader);
         if (take_text(reader, &key) != 0 || read_value(reader, &value) != 0 ||
@@ -60,7 +60,7 @@ static int read_array(struct reader *reader, struct jv *out)
     int more = -1;
     nl_scan_take(&reader->scan, '[');
     while (list && (more = nl_scan_next(&reader->scan, ']', &first)) > 0) {
-        struct jv value;
+        struct jv value = {0};
         if (read_value(reader, &value) != 0 || nl_jv_list_push(reader->run, list, value) != 0)
             return -1;
     }

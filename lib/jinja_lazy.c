@@ -17,7 +17,7 @@ static int next_input(struct nl_jinja_run *run, struct jinja_generator *generato
 
 static int step_map(struct nl_jinja_run *run, struct jinja_generator *generator, struct jv *out)
 {
-    struct jv item;
+    struct jv item = {0};
     int got = next_input(run, generator, true, &item);
     if (got <= 0)
         return got;
@@ -29,7 +29,7 @@ static int step_map(struct nl_jinja_run *run, struct jinja_generator *generator,
 
 static int step_select(struct nl_jinja_run *run, struct jinja_generator *generator, struct jv *out)
 {
-    struct jv value;
+    struct jv value = {0};
     bool keep;
     int got;
     while ((got = next_input(run, generator, true, out)) > 0) {
@@ -50,7 +50,7 @@ static int step_select(struct nl_jinja_run *run, struct jinja_generator *generat
 /* A generator that fails when its first value is asked for. */
 static int step_fail(struct nl_jinja_run *run, struct jinja_generator *generator, struct jv *out)
 {
-    struct jv item;
+    struct jv item = {0};
     int got = next_input(run, generator, true, &item);
     (void)out;
     if (got == 0 && !generator->source)
@@ -138,7 +138,7 @@ int nl_jinja_items(struct nl_jinja_run *run, struct jv *a, struct jv *out)
 
 static int step_unique(struct nl_jinja_run *run, struct jinja_generator *generator, struct jv *out)
 {
-    struct jv plain, key, ignored;
+    struct jv plain = {0}, key = {0}, ignored = {0};
     int got;
     if (!generator->seen && !(generator->seen = nl_jv_dict_new(run)))
         return -1;
@@ -166,7 +166,7 @@ int nl_jinja_unique(struct nl_jinja_run *run, struct jv *a, struct jv *out)
 static int step_batch(struct nl_jinja_run *run, struct jinja_generator *generator, struct jv *out)
 {
     struct jv_list *list = nl_jv_list_new(run, 0);
-    struct jv item;
+    struct jv item = {0};
     int got = list ? 1 : -1;
     while (got > 0 && (int64_t)list->count < generator->size &&
            (got = next_input(run, generator, false, &item)) > 0)

@@ -89,7 +89,7 @@ int nl_jinja_join(struct nl_jinja_run *run, struct jv *a, struct jv *out)
 {
     struct jv_iterator *iterator = nl_jv_iterate(run, a[0]);
     struct nl_buf made = {0}, separator = {0};
-    struct jv item;
+    struct jv item = {0};
     bool first = true;
     int got = iterator && (jv_is(a[1], JV_MISSING) || nl_jv_str(run, a[1], &separator) == 0) ? 1 : -1;
     while (got > 0 && (got = nl_jv_next(run, iterator, &item)) > 0) {
@@ -109,7 +109,7 @@ int nl_jinja_join(struct nl_jinja_run *run, struct jv *a, struct jv *out)
 int nl_jinja_sum(struct nl_jinja_run *run, struct jv *a, struct jv *out)
 {
     struct jv_iterator *iterator = nl_jv_iterate(run, a[0]);
-    struct jv item;
+    struct jv item = {0};
     int got = iterator ? 0 : -1;
     *out = jv_is(a[2], JV_MISSING) ? jv_int(0) : a[2];
     if (jv_is(*out, JV_STRING))
@@ -130,7 +130,7 @@ static int extreme(struct nl_jinja_run *run, struct jv *a, int sign, struct jv *
     struct jv item, best = {0};
     int got = iterator ? 0 : -1;
     while (iterator && (got = nl_jv_next(run, iterator, &item)) > 0) {
-        struct jv key, plain;
+        struct jv key = {0}, plain = {0};
         int order = sign;
         bool unordered = false;
         if (nl_jv_get_path(run, item, a[2], jv_none(), &plain) != 0 ||

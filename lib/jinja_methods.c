@@ -16,7 +16,7 @@ int nl_jinja_bind(struct nl_jinja_run *run, const struct jinja_builtin *builtin,
                   const struct jinja_args *args, struct jv a[1 + JINJA_MOST_PARAMETERS])
 {
     const char *at = builtin->parameters;
-    struct jv name;
+    struct jv name = {0};
     size_t n = 0, used = 0;
     memset(a, 0, (1 + JINJA_MOST_PARAMETERS) * sizeof *a);
     a[0] = self;

@@ -87,7 +87,7 @@ static int round_common(struct nl_jinja_run *run, struct jv value, int64_t preci
 
 static int round_to(struct nl_jinja_run *run, struct jv value, int64_t precision, bool up, struct jv *out)
 {
-    struct jv scale, scaled;
+    struct jv scale = {0}, scaled = {0};
     int64_t whole = 0;
     if (nl_jv_arithmetic(run, JINJA_POW, jv_int(10), jv_int(precision), &scale) != 0 ||
         nl_jv_arithmetic(run, JINJA_MUL, value, scale, &scaled) != 0)

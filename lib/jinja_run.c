@@ -57,7 +57,7 @@ void nl_jinja_run_close(struct nl_jinja_run *run)
 
 static int set(struct nl_jinja_run *run, const char *key, struct jv value)
 {
-    struct jv name;
+    struct jv name = {0};
     return nl_jv_copy(run, key, strlen(key), &name) != 0 ? -1
                                                          : nl_jv_dict_set(run, run->variables, name, value);
 }
@@ -65,7 +65,7 @@ static int set(struct nl_jinja_run *run, const char *key, struct jv value)
 int nl_jinja_set_string(struct nl_jinja_run *run, const char *key, const char *text, size_t length,
                         struct nl_error *error)
 {
-    struct jv value;
+    struct jv value = {0};
     run->error = error;
     return nl_jv_copy(run, text, length, &value) != 0 ? -1 : set(run, key, value);
 }
@@ -79,7 +79,7 @@ int nl_jinja_set_bool(struct nl_jinja_run *run, const char *key, bool value, str
 int nl_jinja_set_json(struct nl_jinja_run *run, const char *key, const char *text, size_t length,
                       struct nl_error *error)
 {
-    struct jv value;
+    struct jv value = {0};
     run->error = error;
     return nl_jv_parse_json(run, text, length, key, &value) != 0 ? -1 : set(run, key, value);
 }
@@ -133,7 +133,7 @@ void nl_jinja_leave_scope(struct jinja_activation *activation, const struct jinj
 
 static int print(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *list)
 {
-    struct jv value;
+    struct jv value = {0};
     for (const struct jn *node = list; node; node = node->next)
         if (nl_jinja_eval(run, activation, node, &value) != 0 || nl_jv_str(run, value, run->out) != 0)
             return -1;
@@ -180,7 +180,7 @@ static int check_namespaces(struct nl_jinja_run *run, struct jinja_activation *a
 
 static int execute_set(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *node)
 {
-    struct jv value;
+    struct jv value = {0};
     struct jn target = *node->a;
     target.next = NULL;
     if (check_namespaces(run, activation, &target) != 0 ||
@@ -209,7 +209,7 @@ static enum jinja_flow execute_block(struct nl_jinja_run *run, struct jinja_acti
                                      const struct jn *node)
 {
     struct nl_buf text = {0}, *before = run->out;
-    struct jv value, made;
+    struct jv value = {0}, made = {0};
     nl_jinja_enter_scope(run, activation, node->scope);
     run->out = &text;
     enum jinja_flow flow = nl_jinja_execute(run, activation, node->d);
@@ -235,7 +235,7 @@ static enum jinja_flow execute_with(struct nl_jinja_run *run, struct jinja_activ
     nl_jinja_enter_scope(run, activation, node->scope);
     const struct jn *value = node->b;
     for (const struct jn *target = node->a; target; target = target->next, value = value->next) {
-        struct jv made;
+        struct jv made = {0};
         if (nl_jinja_eval(run, activation, value, &made) != 0 ||
             nl_jinja_assign(run, activation, target, made) != 0)
             return JINJA_ERROR;
@@ -250,7 +250,7 @@ static enum jinja_flow execute_if(struct nl_jinja_run *run, struct jinja_activat
 {
     const struct jn *branch = node;
     while (branch) {
-        struct jv value;
+        struct jv value = {0};
         bool truth;
         if (nl_jinja_eval(run, activation, branch->a, &value) != 0 || nl_jv_truth(run, value, &truth) != 0)
             return JINJA_ERROR;
@@ -265,7 +265,7 @@ static enum jinja_flow execute_if(struct nl_jinja_run *run, struct jinja_activat
 static int step_test(struct nl_jinja_run *run, struct jinja_generator *generator, struct jv *out)
 {
     const struct jn *node = generator->node;
-    struct jv value;
+    struct jv value = {0};
     bool truth = false;
     int got = 1;
     if (!generator->started && !(generator->source = nl_jv_iterate(run, generator->over)))
@@ -285,7 +285,7 @@ static int step_test(struct nl_jinja_run *run, struct jinja_generator *generator
 static int start_loop(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *node,
                       struct jv_loop *loop)
 {
-    struct jv over;
+    struct jv over = {0};
     if (nl_jinja_eval(run, activation, node->b, &over) != 0)
         return -1;
     loop->iterable = over;
@@ -303,7 +303,7 @@ static enum jinja_flow execute_for(struct nl_jinja_run *run, struct jinja_activa
                                    const struct jn *node)
 {
     struct jv_loop *loop = nl_jinja_alloc(run, sizeof *loop);
-    struct jv item;
+    struct jv item = {0};
     bool completed = false; /* a turn: one that breaks or continues does not count, as in jinja2 */
     int got = -1;
     if (!loop || start_loop(run, activation, node, loop) != 0)
@@ -345,7 +345,7 @@ static int make_macro(struct nl_jinja_run *run, struct jinja_activation *activat
 static int execute_call_block(struct nl_jinja_run *run, struct jinja_activation *activation,
                               const struct jn *node)
 {
-    struct jv caller, callee, made;
+    struct jv caller = {0}, callee = {0}, made = {0};
     struct jinja_args args = {0};
     if (make_macro(run, activation, node, &caller) != 0)
         return -1;

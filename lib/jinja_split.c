@@ -72,7 +72,7 @@ static void turn_around(struct jv_list *list)
 
 static int rsplit_space(struct split *split)
 {
-    struct jv text, rest;
+    struct jv text = {0}, rest = {0};
     if (strip_end(split->run, split->text, &text) != 0)
         return -1;
     size_t to = text.size;

@@ -315,7 +315,7 @@ static int method_join(struct nl_jinja_run *run, struct jv *a, struct jv *out)
 {
     struct jv_iterator *iterator = nl_jv_iterate(run, a[1]);
     struct nl_buf made = {0};
-    struct jv item;
+    struct jv item = {0};
     int got = iterator ? 0 : -1;
     for (bool first = true; iterator && (got = nl_jv_next(run, iterator, &item)) > 0; first = false) {
         if (nl_jinja_want_text(run, item, "join") != 0 || made.size > JINJA_MOST_OUTPUT) {

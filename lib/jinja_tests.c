@@ -5,7 +5,7 @@ typedef int test_function(struct nl_jinja_run *, struct jv value, struct jv argu
 
 static int rest_is(struct nl_jinja_run *run, struct jv value, struct jv divisor, int64_t wanted, bool *out)
 {
-    struct jv rest;
+    struct jv rest = {0};
     return nl_jv_arithmetic(run, JINJA_MOD, value, divisor, &rest) != 0
                ? -1
                : nl_jv_equal(run, rest, jv_int(wanted), out);
@@ -92,7 +92,7 @@ static int test_same(struct nl_jinja_run *run, struct jv value, struct jv argume
 
 static int test_case(struct nl_jinja_run *run, struct jv value, bool upper, bool *out)
 {
-    struct jv text;
+    struct jv text = {0};
     return nl_jv_to_string(run, value, &text) != 0 ? -1 : nl_jinja_case_test(run, text, upper, out);
 }
 
