@@ -4,6 +4,12 @@
 #include "unicode.h"
 #include "unicode_sets.h"
 
+/* Numbers as the reference's Rust knows them: those of Unicode 17. */
+static bool is_numeric(uint32_t c)
+{
+    return nl_unicode_is_numeric(c) || (c >= 0x11de0 && c <= 0x11de9) || (c >= 0x16ff4 && c <= 0x16ff6);
+}
+
 /* The next run of \w or of neither \w nor \s. */
 static bool next_words(struct tok_matches *m, size_t *begin, size_t *end)
 {
@@ -27,7 +33,7 @@ static bool next_words(struct tok_matches *m, size_t *begin, size_t *end)
 
 static bool is_of_kind(uint32_t kind, uint32_t c)
 {
-    return kind == TOK_NUMERIC ? nl_unicode_is_numeric(c)
+    return kind == TOK_NUMERIC ? is_numeric(c)
            : kind == TOK_SPACE ? nl_unicode_is_space(c)
                                : nl_reference_is_punctuation(c);
 }
