@@ -61,6 +61,8 @@ static int replace_string(const struct nl_tokenizer *tok, struct tok_string patt
     struct tok_stage stage = {.pattern = {.kind = TOK_LITERAL, .literal = pattern}, .text = with};
     nl_buf_clear(out);
     nl_buf_add(out, "", 0);
+    if (text->size == 0 && pattern.size == 0) /* the empty string is in the empty text once */
+        nl_buf_add(out, tok_text(tok, with), with.size);
     return nl_tok_replace(tok, &stage, NULL, text->data, text->size, out, error);
 }
 
