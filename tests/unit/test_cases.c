@@ -1,5 +1,5 @@
-/* Cases after faults that other programs had: whole tiny checkpoints, damaged folders, rotary settings. The right answers are
-   transformers'; tests/data/{forward,index,generate,rope}/cases.jsonl. */
+/* Cases after faults that other programs had: whole tiny checkpoints, damaged folders, rotary settings. The
+   right answers are transformers'; tests/data/{forward,index,generate,rope}/cases.jsonl. */
 #include "golden.h"
 
 #include <math.h>
@@ -48,19 +48,22 @@ static void run_case(const struct nl_json *item, const char *folder, const char 
     answer->ids = golden_ids(item, "ids", &count);
     answer->engine = open_tiny(folder, isa, 2);
     answer->vocab_size = nl_engine_model(answer->engine)->config.vocab_size;
-    answer->feed = (struct nl_feed){.ids = answer->ids, .count = (uint32_t)count, .n_outputs = (uint32_t)count};
+    answer->feed =
+        (struct nl_feed){.ids = answer->ids, .count = (uint32_t)count, .n_outputs = (uint32_t)count};
     answer->feed.sequence = nl_engine_new_sequence(answer->engine, &error);
     if (nl_engine_step(answer->engine, &answer->feed, 1, &error) != 0)
         fail_msg("%s: %s", folder, error.message);
 }
 
-static void check_last_logits(const struct nl_json *item, const struct answer *answer, double tolerance, const char *name)
+static void check_last_logits(const struct nl_json *item, const struct answer *answer, double tolerance,
+                              const char *name)
 {
     const float *last = answer->feed.logits + (size_t)(answer->feed.count - 1) * answer->vocab_size;
     const struct nl_json *value = nl_json_first(nl_json_get(item, "last_logits"));
     for (uint32_t i = 0; i < answer->vocab_size; i++, value = nl_json_next(value))
         if (!value || !(fabs(last[i] - nl_json_number(value)) < tolerance))
-            fail_msg("%s: logit %u is %.9g, not %.9g", name, i, (double)last[i], value ? nl_json_number(value) : NAN);
+            fail_msg("%s: logit %u is %.9g, not %.9g", name, i, (double)last[i],
+                     value ? nl_json_number(value) : NAN);
     assert_null(value);
 }
 
@@ -123,7 +126,8 @@ static void index_cases(void **state)
 }
 
 /* Compares one entry of "expect". */
-static void check_frequencies(const char *id, const struct nl_rope_config *rope, uint32_t length, const struct nl_json *expect)
+static void check_frequencies(const char *id, const struct nl_rope_config *rope, uint32_t length,
+                              const struct nl_json *expect)
 {
     float *got = calloc(rope->dims, sizeof *got);
     nl_rope_frequencies(rope, length, got);
@@ -133,7 +137,8 @@ static void check_frequencies(const char *id, const struct nl_rope_config *rope,
         fail_msg("%s: attention factor %g, not %g", id, (double)rope->attention_factor, scaling);
     for (uint32_t i = 0; i < rope->dims / 2; i++, value = nl_json_next(value))
         if (!value || !(fabs(got[i] - nl_json_number(value)) <= 1e-6 * nl_json_number(value)))
-            fail_msg("%s: frequency %u is %.9g, not %.9g", id, i, (double)got[i], value ? nl_json_number(value) : NAN);
+            fail_msg("%s: frequency %u is %.9g, not %.9g", id, i, (double)got[i],
+                     value ? nl_json_number(value) : NAN);
     assert_null(value);
     free(got);
 }
@@ -143,8 +148,9 @@ static void check_rope(const struct nl_json *item)
 {
     static const struct {
         const char *type, *architecture;
-    } names[] = {{"llama", "LlamaForCausalLM"}, {"mistral", "MistralForCausalLM"},     {"qwen2", "Qwen2ForCausalLM"},
-                 {"qwen3", "Qwen3ForCausalLM"}, {"gemma3_text", "Gemma3ForCausalLM"}, {"phi3", "Phi3ForCausalLM"},
+    } names[] = {{"llama", "LlamaForCausalLM"},        {"mistral", "MistralForCausalLM"},
+                 {"qwen2", "Qwen2ForCausalLM"},        {"qwen3", "Qwen3ForCausalLM"},
+                 {"gemma3_text", "Gemma3ForCausalLM"}, {"phi3", "Phi3ForCausalLM"},
                  {"gpt_oss", "LlamaForCausalLM"}}; /* the same formulas */
     struct nl_error error = {0};
     const char *id = string_of(item, "id"), *type = string_of(nl_json_get(item, "config"), "model_type");
