@@ -17,8 +17,8 @@ double nl_negative_log_likelihood(const float *logits, size_t n, uint32_t id)
     float best = logits[0];
     for (size_t i = 1; i < n; i++)
         best = logits[i] > best ? logits[i] : best;
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
+    double sum = expf(logits[0] - best);
+    for (size_t i = 1; i < n; i++)
         sum += expf(logits[i] - best);
     return log(sum) - ((double)logits[id] - best);
 }
