@@ -7,7 +7,7 @@ CFLAGS ?= -O2 -g
 # SAN=address,undefined or SAN=thread: a sanitised build beside the plain one.
 SAN =
 comma := ,
-# V=1 shows the commands.
+# V=1 shows the commands; TESTS="NAME..." runs only these tests.
 Q = $(if $(V),,@echo '  $(1)' $@;)
 B ?= build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 PKGS = libcjson libpcre2-8 libutf8proc
@@ -71,7 +71,7 @@ test: deps
 	@$(MAKE) --no-print-directory test-only
 
 test-only: all $(UNIT) $(TOOLS)
-	@B=$B tests/run.sh
+	@B=$B tests/run.sh $(TESTS)
 
 demo: deps
 	@$(MAKE) --no-print-directory all

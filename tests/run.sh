@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs every test built under $B (default build): unit programs, then tests/cli/*.t, all as TAP under prove.
+# Runs every test (or those whose NAMES are given: test_ops loop) built under $B (default build): unit programs, then tests/cli/*.t, all as TAP under prove.
 # Prints the skips and, last, "N passed, N failed, N skipped". NL_SHARED: the folder of shared test data (../shared).
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -17,8 +17,10 @@ export CMOCKA_MESSAGE_OUTPUT=TAP PATH="$B/bin:$PATH"
 tests/tokenizers.sh
 log=$B/test.log
 tests=()
-for t in "$B"/tests/test_*; do [ -x "$t" ] && tests+=("$t"); done
-tests+=(tests/cli/*.t)
+for t in "$B"/tests/test_* tests/cli/*.t; do
+    name=$(basename "$t" .t)
+    [ -x "$t" ] && [[ $# -eq 0 || " $* " == *" $name "* ]] && tests+=("$t")
+done
 prove --verbose --merge --timer --jobs "${NL_TEST_JOBS:-2}" --exec '' "${tests[@]}" > "$log" 2>&1
 status=$?
 grep -E '^not ok|^Bail out|^# .*(error|fail)|Dubious|Wstat|No plan|Bad plan' "$log" | grep -viE "# *skip" | head -100
