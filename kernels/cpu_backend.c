@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#if defined __x86_64__
+#include <cpuid.h>
+#endif
 
 struct nl_backend {
     const struct nl_cpu_kernels *kernels;
@@ -22,24 +25,25 @@ struct nl_backend {
     size_t partials_capacity;
 };
 
+#if defined __x86_64__
+/* clang's __builtin_cpu_supports does not know this one. */
+static bool has_f16c(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
 static bool has_avx2(void)
 {
-#if defined __x86_64__
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-#else
-    return false;
-#endif
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
 }
 
 static bool has_avx512(void)
 {
-#if defined __x86_64__
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-#else
-    return false;
-#endif
 }
+#endif
 
 static bool always(void)
 {
