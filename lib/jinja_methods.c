@@ -1,4 +1,6 @@
 /* Methods of dicts, lists and tuples; binding of arguments to parameters. */
+#include <stdio.h>
+
 #include "jinja_tree.h"
 
 /* A parameter's name at *at, which moves behind it; false at the end. */
@@ -178,13 +180,12 @@ static const struct jinja_builtin *methods_of(struct jv object)
 
 static int make_unsafe(struct nl_jinja_run *run, struct jv object, const char *name, struct jv *out)
 {
-    char *hint = nl_jinja_alloc(run, 100);
+    size_t size = strlen(name) + 100;
+    char *hint = nl_jinja_alloc(run, size);
     if (!hint)
         return -1;
-    strcpy(hint, "access to attribute '");
-    strcat(hint, name);
-    strcat(hint, "' is unsafe: object of type ");
-    strcat(hint, nl_jv_type_name(object));
+    snprintf(hint, size, "access to attribute '%s' is unsafe: object of type %s", name,
+             nl_jv_type_name(object));
     return nl_jv_undefined_hint(run, hint, out) != 0 ? -1 : 1;
 }
 
