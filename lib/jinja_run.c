@@ -1,4 +1,6 @@
 /* Templates opened, and statements executed. */
+#include <assert.h>
+
 #include <stdlib.h>
 
 #include "jinja_tree.h"
@@ -111,8 +113,10 @@ void nl_jinja_enter_scope(struct nl_jinja_run *run, struct jinja_activation *act
             *slot = resolve(run, load->name);
             break;
         case JINJA_ALIAS:
-            for (uint16_t n = 0; n < load->hops; n++)
+            for (uint16_t n = 0; n < load->hops; n++) {
                 from = from->outer;
+                assert(from); /* the parser has counted the scopes around this one */
+            }
             *slot = from->slots[load->from];
             break;
         case JINJA_UNSET:
