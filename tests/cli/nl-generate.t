@@ -13,7 +13,7 @@ field() {
 text() { "$@" | tr -s ' \n' '  ' | sed 's/ $//'; }
 
 for name in llama llama-bf16-llama3rope-tied-sharded llama-f16-linear-bias llama-long mistral-window mistral-window-long \
-    qwen2-yarn qwen3 gemma2 gemma3 phi3-longrope llama-dynamic gpt2; do
+    gemma olmo2 qwen2-yarn qwen3 gemma2 gemma3 phi3-longrope llama-dynamic gpt2; do
     field $name prompt > "$tap_dir/prompt"
     want=$(field $name greedy)
     is "$name: 64 greedy ids" "$(text nl-generate -m $models/$name -c 4096 -n 64 --text < "$tap_dir/prompt")" "$want"

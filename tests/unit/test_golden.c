@@ -5,10 +5,20 @@
 #include <math.h>
 
 static const char *const models[] = {
-    "gemma2",     "gemma3",         "gpt2",
-    "llama",      "llama-dynamic",  "llama-bf16-llama3rope-tied-sharded",
-    "llama-long", "mistral-window", "llama-f16-linear-bias",
-    "qwen2-yarn", "phi3-longrope",  "mistral-window-long",
+    "gemma",
+    "olmo2",
+    "gemma2",
+    "gemma3",
+    "gpt2",
+    "llama",
+    "llama-dynamic",
+    "llama-bf16-llama3rope-tied-sharded",
+    "llama-long",
+    "mistral-window",
+    "llama-f16-linear-bias",
+    "qwen2-yarn",
+    "phi3-longrope",
+    "mistral-window-long",
     "qwen3",
 };
 static const char *const isas[] = {"reference", "portable", "avx2", "avx512"};
