@@ -16,11 +16,11 @@ WARN = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wmis
 ALL_CFLAGS = -std=c17 -D_GNU_SOURCE -ffp-contract=off -fno-math-errno -pthread $(WARN) $(WERROR) -Ilib -Ikernels -Icmd \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) $(CFLAGS) $(CPPFLAGS)
 ALL_LDFLAGS = -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
-LIBS = $(shell pkg-config --libs $(PKGS)) -lm
+LIBS = $(shell pkg-config --libs $(PKGS)) -lm -ldl
 
 PROGRAMS = $(filter-out cli%,$(patsubst cmd/%.c,%,$(wildcard cmd/*.c)))
 CLI_OBJ = $(patsubst %.c,$B/obj/%.o,$(wildcard cmd/cli*.c))
-LIB_SRC = $(wildcard lib/*.c kernels/*.c)
+LIB_SRC = $(filter-out kernels/cuda_%.c,$(wildcard lib/*.c kernels/*.c))
 LIB_OBJ = $(LIB_SRC:%.c=$B/obj/%.o)
 UNIT = $(patsubst tests/unit/%.c,$B/tests/%,$(wildcard tests/unit/test_*.c))
 TOOLS = $(patsubst tests/tools/%.c,$B/tools/%,$(wildcard tests/tools/*.c))

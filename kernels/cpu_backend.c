@@ -1,4 +1,5 @@
 /* cpu_backend.c: runs a plan on the CPU: one parallel region a step, a barrier between operations. */
+#include "backend.h"
 #include "cpu.h"
 
 #include <math.h>
@@ -10,9 +11,9 @@
 #include <cpuid.h>
 #endif
 
-struct nl_backend {
+struct cpu_backend {
+    struct nl_backend base;
     const struct nl_cpu_kernels *kernels;
-    char name[32];
     struct nl_pool *pool;
     unsigned threads;
     const struct nl_plan *plan;
@@ -83,52 +84,6 @@ struct nl_backend *nl_cpu_open(const char *isa, unsigned threads, struct nl_erro
     return kernels ? nl_cpu_open_kernels(kernels, threads, error) : NULL;
 }
 
-struct nl_backend *nl_cpu_open_kernels(const struct nl_cpu_kernels *kernels, unsigned threads,
-                                       struct nl_error *error)
-{
-    struct nl_backend *backend = calloc(1, sizeof *backend);
-    if (!backend) {
-        nl_fail_memory(error, "backend");
-        return NULL;
-    }
-    *backend = (struct nl_backend){.kernels = kernels, .threads = threads};
-    snprintf(backend->name, sizeof backend->name, "cpu %s", kernels->name);
-    backend->pool = nl_pool_open(threads, error);
-    if (!backend->pool) {
-        free(backend);
-        return NULL;
-    }
-    return backend;
-}
-
-void nl_backend_close(struct nl_backend *backend)
-{
-    if (!backend)
-        return;
-    nl_pool_close(backend->pool);
-    for (unsigned i = 0; i < NL_MAX_BUFFERS; i++)
-        free(backend->buffers[i]);
-    for (unsigned i = 0; i < NL_MAX_ROPES; i++)
-        free(backend->rotation[i]);
-    for (unsigned i = 0; backend->scratch && i < backend->threads; i++)
-        free(backend->scratch[i]);
-    free(backend->scratch);
-    free(backend->partials);
-    if (backend->cache)
-        munmap(backend->cache, backend->cache_size);
-    free(backend);
-}
-
-const char *nl_backend_name(const struct nl_backend *backend)
-{
-    return backend->name;
-}
-
-uint64_t nl_plan_block_size(const struct nl_plan *plan)
-{
-    return (uint64_t)plan->n_layers * 2 * nl_cpu_half(plan) * sizeof(float);
-}
-
 /* count * size floats, cache-line aligned; NULL when out of memory. */
 static float *new_floats(uint64_t count, uint64_t size)
 {
@@ -149,7 +104,7 @@ static uint64_t scratch_floats(const struct nl_plan *plan)
     return panel > attention ? panel : attention;
 }
 
-static int reserve_cache(struct nl_backend *backend, uint64_t n_blocks, struct nl_error *error)
+static int reserve_cache(struct cpu_backend *backend, uint64_t n_blocks, struct nl_error *error)
 {
     uint64_t size;
     backend->block_size = nl_plan_block_size(backend->plan);
@@ -165,9 +120,10 @@ static int reserve_cache(struct nl_backend *backend, uint64_t n_blocks, struct n
     return 0;
 }
 
-int nl_backend_load(struct nl_backend *backend, const struct nl_plan *plan, uint64_t n_blocks,
-                    struct nl_error *error)
+static int load(struct nl_backend *base, const struct nl_plan *plan, uint64_t n_blocks,
+                struct nl_error *error)
 {
+    struct cpu_backend *backend = (struct cpu_backend *)base;
     backend->plan = plan;
     bool short_of_memory = false;
     for (uint32_t i = 0; i < plan->n_buffers; i++)
@@ -182,8 +138,9 @@ int nl_backend_load(struct nl_backend *backend, const struct nl_plan *plan, uint
     return reserve_cache(backend, n_blocks, error);
 }
 
-void nl_backend_release_block(struct nl_backend *backend, uint32_t block)
+static void release_block(struct nl_backend *base, uint32_t block)
 {
+    struct cpu_backend *backend = (struct cpu_backend *)base;
     size_t page = (size_t)sysconf(_SC_PAGESIZE), begin = block * backend->block_size;
     size_t first = (begin + page - 1) / page * page, last = (begin + backend->block_size) / page * page;
     if (first < last)
@@ -210,7 +167,7 @@ static void rotation_table(const struct nl_plan *plan, const struct nl_step *ste
 }
 
 struct region {
-    struct nl_backend *backend;
+    struct cpu_backend *backend;
     struct nl_cpu_job job; /* op not filled */
     const struct nl_observer *observer;
 };
@@ -218,7 +175,7 @@ struct region {
 static void run_region(void *context, unsigned thread)
 {
     struct region *region = context;
-    struct nl_backend *backend = region->backend;
+    struct cpu_backend *backend = region->backend;
     struct nl_cpu_job job = region->job;
     size_t begin, end;
     nl_share(job.step->n_tokens, thread, job.threads, &begin, &end);
@@ -238,7 +195,7 @@ static void run_region(void *context, unsigned thread)
 }
 
 /* With few rows the blocks of attention are shared out: makes room for their partials; sets *use. */
-static int prepare_partials(struct nl_backend *backend, const struct nl_step *step, bool *use,
+static int prepare_partials(struct cpu_backend *backend, const struct nl_step *step, bool *use,
                             struct nl_error *error)
 {
     uint32_t n_heads = 0;
@@ -259,9 +216,10 @@ static int prepare_partials(struct nl_backend *backend, const struct nl_step *st
     return 0;
 }
 
-int nl_backend_run(struct nl_backend *backend, const struct nl_step *step, const struct nl_observer *observer,
-                   struct nl_error *error)
+static int run(struct nl_backend *base, const struct nl_step *step, const struct nl_observer *observer,
+               struct nl_error *error)
 {
+    struct cpu_backend *backend = (struct cpu_backend *)base;
     bool use_partials;
     if (prepare_partials(backend, step, &use_partials, error) != 0)
         return -1;
@@ -278,4 +236,42 @@ int nl_backend_run(struct nl_backend *backend, const struct nl_step *step, const
         region.job.rotation[i] = backend->rotation[i];
     nl_pool_run(backend->pool, run_region, &region);
     return 0;
+}
+
+static void close_backend(struct nl_backend *base)
+{
+    struct cpu_backend *backend = (struct cpu_backend *)base;
+    nl_pool_close(backend->pool);
+    for (unsigned i = 0; i < NL_MAX_BUFFERS; i++)
+        free(backend->buffers[i]);
+    for (unsigned i = 0; i < NL_MAX_ROPES; i++)
+        free(backend->rotation[i]);
+    for (unsigned i = 0; backend->scratch && i < backend->threads; i++)
+        free(backend->scratch[i]);
+    free(backend->scratch);
+    free(backend->partials);
+    if (backend->cache)
+        munmap(backend->cache, backend->cache_size);
+    free(backend);
+}
+
+static const struct nl_backend_calls cpu_calls = {
+    .close = close_backend, .load = load, .release_block = release_block, .run = run};
+
+struct nl_backend *nl_cpu_open_kernels(const struct nl_cpu_kernels *kernels, unsigned threads,
+                                       struct nl_error *error)
+{
+    struct cpu_backend *backend = calloc(1, sizeof *backend);
+    if (!backend) {
+        nl_fail_memory(error, "backend");
+        return NULL;
+    }
+    *backend = (struct cpu_backend){.base.calls = &cpu_calls, .kernels = kernels, .threads = threads};
+    snprintf(backend->base.name, sizeof backend->base.name, "cpu %s", kernels->name);
+    backend->pool = nl_pool_open(threads, error);
+    if (!backend->pool) {
+        free(backend);
+        return NULL;
+    }
+    return &backend->base;
 }

@@ -141,8 +141,9 @@ struct nl_step {
     const float *frequencies[NL_MAX_ROPES];      /* [sets][dims / 2] for each rope */
     const uint32_t *frequency_set[NL_MAX_ROPES]; /* [n_tokens]: the row's set; NULL: all rows have set 0 */
     const uint32_t *outputs;                     /* [n_outputs]: rows whose logits are wanted, ascending */
-    float *logits;                               /* [n_outputs][vocab_size], written */
-    uint32_t *best;                              /* [n_outputs], written */
+    float *logits;                               /* [n_outputs][vocab_size], written unless best_only */
+    bool best_only; /* the logits are not looked at: a device need not send them */
+    uint32_t *best; /* [n_outputs], written */
 };
 
 /* Bytes of one cache block: for each layer K, then V, each [n_kv_heads][NL_BLOCK][head_dim] float32. */
@@ -155,6 +156,13 @@ struct nl_backend;
  * that the processor has. NL_USAGE: unknown name; NL_RESOURCE: the processor lacks it.
  */
 struct nl_backend *nl_cpu_open(const char *isa, unsigned threads, struct nl_error *error);
+/*
+ * By the device's name: "cpu", "cuda", "cuda:N", "auto" (CUDA where there is a device and the backend for it
+ * is installed, else the CPU), "emu" (CUDA's code on the CPU, for tests). isa and threads are the CPU's.
+ * NL_USAGE: unknown name; NL_RESOURCE: no such device.
+ */
+struct nl_backend *nl_backend_open(const char *device, const char *isa, unsigned threads,
+                                   struct nl_error *error);
 void nl_backend_close(struct nl_backend *);
 const char *nl_backend_name(const struct nl_backend *); /* "cpu avx2" */
 
@@ -162,6 +170,8 @@ const char *nl_backend_name(const struct nl_backend *); /* "cpu avx2" */
    `n_blocks` cache blocks; memory is committed as it is touched. Once for each backend. */
 int nl_backend_load(struct nl_backend *, const struct nl_plan *plan, uint64_t n_blocks,
                     struct nl_error *error);
+/* False: the backend works in the host's memory. Else *bytes: what is free on its device. */
+bool nl_backend_available(struct nl_backend *, uint64_t *bytes);
 /* Gives a cache block's memory back to the system. */
 void nl_backend_release_block(struct nl_backend *, uint32_t block);
 

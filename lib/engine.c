@@ -43,15 +43,19 @@ static int open_backend(struct nl_engine *engine, const struct nl_engine_options
 {
     const char *device = options->device ? options->device : getenv("NL_DEVICE");
     const char *isa = options->isa ? options->isa : getenv("NL_ISA");
-    if (device && strcmp(device, "cuda") == 0)
-        return nl_fail(error, NL_RESOURCE, "no device: cuda");
-    if (device && *device && strcmp(device, "cpu") != 0 && strcmp(device, "auto") != 0)
-        return nl_fail(error, NL_USAGE, "unknown device (cpu, auto): %s", device);
     engine->threads = options->threads ? options->threads : nl_default_threads(error);
     if (engine->threads == 0)
         return -1;
-    engine->backend = nl_cpu_open(isa && *isa ? isa : NULL, engine->threads, error);
+    engine->backend = nl_backend_open(device && *device ? device : "auto", isa && *isa ? isa : NULL,
+                                      engine->threads, error);
     return engine->backend ? 0 : -1;
+}
+
+/* Of the device, or the host where the backend works there. */
+static uint64_t memory_available(const struct nl_engine *engine)
+{
+    uint64_t bytes;
+    return nl_backend_available(engine->backend, &bytes) ? bytes : nl_memory_available();
 }
 
 /* Bytes of activations, logits and scratch, roughly. */
@@ -70,7 +74,7 @@ static int check_memory(const struct nl_engine *engine, bool context_given, stru
     if (context_given && !nl_mul(cache, engine->blocks_per_sequence, &cache))
         cache = UINT64_MAX / 2;
     uint64_t weights = engine->model->weights.bytes, activations = activation_bytes(engine), need = 0;
-    uint64_t available = nl_memory_available();
+    uint64_t available = memory_available(engine);
     if (nl_add(weights, cache, &need) && nl_add(need, activations, &need) && need <= available)
         return 0;
     return nl_fail(error, NL_RESOURCE,
@@ -282,7 +286,7 @@ static int grow(struct nl_engine *engine, struct nl_sequence *sequence, uint32_t
         engine->blocks_since_check += want - sequence->n_blocks;
         if (engine->blocks_since_check >= GROWTH_CHECK) {
             uint64_t need = nl_plan_block_size(&engine->model->plan) * engine->blocks_since_check;
-            uint64_t available = nl_memory_available();
+            uint64_t available = memory_available(engine);
             engine->blocks_since_check = 0;
             if (need > available)
                 return nl_fail(error, NL_RESOURCE,

@@ -12,7 +12,7 @@
 enum { NL_MAX_BATCH = 64 };
 
 struct nl_engine_options {
-    const char *device;     /* "cpu", "auto"; NULL: $NL_DEVICE, else auto */
+    const char *device;     /* see nl_backend_open; NULL: $NL_DEVICE, else auto */
     const char *isa;        /* see nl_cpu_open; NULL: $NL_ISA, else the best */
     unsigned threads;       /* 0: $NL_THREADS, else nl_pool_default_threads() */
     uint32_t context;       /* positions of a sequence; 0: max_position_embeddings */

@@ -24,9 +24,7 @@ void nl_jv_print_float(double number, struct nl_buf *out)
     int exponent = atoi(e + 1);
     if (exponent >= -4 && exponent < 16) {
         int decimals = precision > exponent ? precision - exponent : 0;
-        snprintf(digits, sizeof digits, "%.*f", decimals, number);
-        if (decimals == 0)
-            strcat(digits, ".0");
+        snprintf(digits, sizeof digits, "%.*f%s", decimals, number, decimals == 0 ? ".0" : "");
     } else {
         snprintf(e, sizeof digits - (size_t)(e - digits), "e%c%02d", exponent < 0 ? '-' : '+', abs(exponent));
     }
