@@ -57,12 +57,11 @@ struct nl_cuda_embed {
     float scale;
     float *out; /* [n_tokens][table.cols] */
 };
-cudaError_t nl_cuda_embed(const struct nl_cuda_embed *, const struct nl_cuda_step *step, uint32_t n_tokens,
-                          cudaStream_t stream);
+cudaError_t nl_cuda_run_embed(const struct nl_cuda_embed *, const struct nl_cuda_step *step,
+                              uint32_t n_tokens, cudaStream_t stream);
 
 /*
- * x = in[t] (+ add[t] * add_scale, stored to in unless at_outputs); out[t] = norm(x), or, with `stream`,
- * stream[t] += norm(x) * stream_scale.
+ * x = in[t] (+ add[t] * add_scale, stored to in unless at_outputs); out[t] = norm(x)
  */
 struct nl_cuda_row_norm {
     struct nl_cuda_norm norm;
@@ -73,15 +72,15 @@ struct nl_cuda_row_norm {
     uint32_t width;
     bool at_outputs; /* row o of out is of row outputs[o] of in */
 };
-cudaError_t nl_cuda_row_norm(const struct nl_cuda_row_norm *, const struct nl_cuda_step *step,
-                             uint32_t n_rows, cudaStream_t stream);
+cudaError_t nl_cuda_run_row_norm(const struct nl_cuda_row_norm *, const struct nl_cuda_step *step,
+                                 uint32_t n_rows, cudaStream_t stream);
 
 /* out[i] += in[i] * scale, i < count */
-cudaError_t nl_cuda_residual(float *out, const float *in, float scale, size_t count, cudaStream_t stream);
+cudaError_t nl_cuda_run_residual(float *out, const float *in, float scale, size_t count, cudaStream_t stream);
 
 /* out[t][i] = act(in[t][i]) (* in[t][width + i], gated); in is [n_rows][width or 2 width] */
-cudaError_t nl_cuda_gate(float *out, const float *in, uint32_t width, bool gated,
-                         enum nl_activation activation, uint32_t n_rows, cudaStream_t stream);
+cudaError_t nl_cuda_run_gate(float *out, const float *in, uint32_t width, bool gated,
+                             enum nl_activation activation, uint32_t n_rows, cudaStream_t stream);
 
 /* What happens to a product before it is stored. */
 enum nl_cuda_epilogue {
@@ -115,34 +114,33 @@ struct nl_cuda_linear {
 };
 /* For 1 to NL_CUDA_VECTORS vectors: own kernels that read each weight once. The bits of a vector's result do
    not depend on how many there are. */
-cudaError_t nl_cuda_matvec(const struct nl_cuda_linear *, uint32_t n_vectors, cudaStream_t stream);
+cudaError_t nl_cuda_run_matvec(const struct nl_cuda_linear *, uint32_t n_vectors, cudaStream_t stream);
 
 /* Pieces of the product by cuBLAS, for many vectors (cuda_gemm.c). */
 /* terms[0] + terms[1] + terms[2] = in exactly, each bfloat16: [3][n_rows][pitch], padded with zeros */
-cudaError_t nl_cuda_split_terms(void *terms, uint32_t pitch, const float *in, uint32_t width, uint32_t n_rows,
-                                cudaStream_t stream);
+cudaError_t nl_cuda_run_split_terms(void *terms, uint32_t pitch, const float *in, uint32_t width,
+                                    uint32_t n_rows, cudaStream_t stream);
 /* out [rows][pitch] float32 of 16-bit weights [rows][pitch] */
-cudaError_t nl_cuda_widen(float *out, const void *weights, enum nl_dtype dtype, size_t count,
-                          cudaStream_t stream);
-/* out[t][column + r] = epilogue(sum of the terms' products[i][t][r], smallest first, + bias[r]) for rows r of
-   a panel that begins at column; products: [n_terms][n_vectors][panel_rows] */
+cudaError_t nl_cuda_run_widen(float *out, const void *weights, enum nl_dtype dtype, size_t count,
+                              cudaStream_t stream);
+/* out[t][column + r] = sum of the terms' products[i][t][r], the smallest first, + bias[r]; logits: cap(that /
+   divisor) */
 struct nl_cuda_finish {
-    const float *products;
+    const float *products; /* [n_terms][n_vectors][panel_rows] */
     uint32_t n_terms, panel_rows, column;
-    const float *bias; /* of the panel's first row; or NULL */
-    float *out;
+    const float *bias; /* [panel_rows] or NULL */
+    float *out;        /* [n_vectors][out_width] */
     uint32_t out_width;
-    enum nl_cuda_epilogue epilogue; /* not GATED */
-    enum nl_activation activation;
-    float scale, cap;
+    bool logits;
+    float divisor, cap;
 };
-cudaError_t nl_cuda_finish(const struct nl_cuda_finish *, uint32_t n_vectors, cudaStream_t stream);
+cudaError_t nl_cuda_run_finish(const struct nl_cuda_finish *, uint32_t n_vectors, cudaStream_t stream);
 
-/* Norms q and k (weight NULL: not), rotates them in place, writes k and v into the cache. */
+/* nl_cuda_qk_norm norms groups of q and k in place. nl_cuda_rope norms each head (weight NULL: not), rotates
+   q and k in place, writes k and v into the cache. */
 struct nl_cuda_rope {
     float *qkv; /* [n_tokens][q: n_heads * head_dim][k: n_kv_heads * head_dim][v: the same] */
     uint32_t n_heads, n_kv_heads, head_dim, n_layers, layer;
-    bool to_cache;
     uint32_t rope; /* index of the step's frequencies, or NL_NO_ROPE */
     uint32_t dims;
     float rotation_scale;
@@ -152,10 +150,9 @@ struct nl_cuda_rope {
     } norm[2];
     float epsilon;
 };
-cudaError_t nl_cuda_qk_norm(const struct nl_cuda_rope *, const struct nl_cuda_step *step, uint32_t n_tokens,
-                            cudaStream_t stream);
-cudaError_t nl_cuda_rope(const struct nl_cuda_rope *, const struct nl_cuda_step *step, uint32_t n_tokens,
-                         cudaStream_t stream);
+cudaError_t nl_cuda_run_qk_norm(const struct nl_cuda_rope *, uint32_t n_tokens, cudaStream_t stream);
+cudaError_t nl_cuda_run_rope(const struct nl_cuda_rope *, const struct nl_cuda_step *step, uint32_t n_tokens,
+                             cudaStream_t stream);
 
 struct nl_cuda_attention {
     const float *qkv; /* as above; q is rotated */
@@ -168,8 +165,8 @@ struct nl_cuda_attention {
     uint32_t *arrived;   /* [n_tokens][n_kv_heads][groups]: zero before and after */
 };
 /* Rows [first, first + n_rows): each over its own past, split over blocks, merged in order by the last. */
-cudaError_t nl_cuda_attention(const struct nl_cuda_attention *, const struct nl_cuda_step *step,
-                              uint32_t first, uint32_t n_rows, cudaStream_t stream);
+cudaError_t nl_cuda_run_attention(const struct nl_cuda_attention *, const struct nl_cuda_step *step,
+                                  uint32_t first, uint32_t n_rows, cudaStream_t stream);
 
 /* Pieces of attention by cuBLAS, for a tile of queries of one sequence (cuda_prefill.c). */
 struct nl_cuda_tile {
@@ -184,16 +181,17 @@ struct nl_cuda_tile {
     float *scores;              /* [n_kv][n_queries * rep][n_keys] */
     float *mixed;               /* [n_kv][n_queries][rep][head_dim] */
 };
-cudaError_t nl_cuda_gather(const struct nl_cuda_tile *, const struct nl_cuda_step *step, cudaStream_t stream);
+cudaError_t nl_cuda_run_gather(const struct nl_cuda_tile *, const struct nl_cuda_step *step,
+                               cudaStream_t stream);
 /* scores = softmax(cap(scale * scores)) over the keys that each query sees, 0 elsewhere */
-cudaError_t nl_cuda_softmax(const struct nl_cuda_tile *, cudaStream_t stream);
-cudaError_t nl_cuda_scatter(const struct nl_cuda_tile *, cudaStream_t stream);
+cudaError_t nl_cuda_run_softmax(const struct nl_cuda_tile *, cudaStream_t stream);
+cudaError_t nl_cuda_run_scatter(const struct nl_cuda_tile *, cudaStream_t stream);
 
 /* best[o] = the lowest index of the largest of logits [n_rows][n]; NL_BEST_NAN when any is NaN. `space`:
    [n_rows][NL_CUDA_ARGMAX_PARTS] values and indices; `arrived` [n_rows]: zero before and after. */
 enum { NL_CUDA_ARGMAX_PARTS = 32 };
-cudaError_t nl_cuda_argmax(uint32_t *best, const float *logits, uint32_t n, uint32_t n_rows, uint64_t *space,
-                           uint32_t *arrived, cudaStream_t stream);
+cudaError_t nl_cuda_run_argmax(uint32_t *best, const float *logits, uint32_t n, uint32_t n_rows,
+                               uint64_t *space, uint32_t *arrived, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

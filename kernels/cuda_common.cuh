@@ -1,11 +1,11 @@
 /*
  * cuda_common.cuh: what every .cu file includes: launching, shared memory, sums over a warp and a block.
  *
- * The same sources are compiled by nvcc and, with NL_EMU, by a C++ compiler for the emulation in tests/emu. So
- * that both agree: block sizes are multiples of 32; nobody returns before a barrier or a warp operation unless
- * the whole block does; masks are full; kernels are started by nl_launch and take dynamic shared memory from
- * NL_SHARED_MEMORY. The compiler contracts nothing (-fmad=false): where a fused multiply-add is meant it is
- * written, so that a fused operation gives the bits of its parts run one after the other.
+ * The same sources are compiled by nvcc and, with NL_EMU, by a C++ compiler for the emulation in tests/emu.
+ * So that both agree: block sizes are multiples of 32; nobody returns before a barrier or a warp operation
+ * unless the whole block does; masks are full; kernels are started by nl_launch and take dynamic shared
+ * memory from NL_SHARED_MEMORY. The compiler contracts nothing (-fmad=false): where a fused multiply-add is
+ * meant it is written, so that a fused operation gives the bits of its parts run one after the other.
  */
 #ifndef NL_CUDA_COMMON_CUH
 #define NL_CUDA_COMMON_CUH

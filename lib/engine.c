@@ -340,8 +340,10 @@ static int lay_out(struct nl_engine *engine, struct nl_feed *feeds, size_t n_fee
                    struct nl_error *error)
 {
     uint32_t rows = 0, outputs = 0;
+    bool best_only = true;
     for (size_t f = 0; f < n_feeds; f++) {
         struct nl_feed *feed = &feeds[f];
+        best_only = best_only && (feed->best_only || feed->n_outputs == 0);
         struct nl_sequence *sequence = feed->sequence;
         if (nl_engine_check(engine, sequence, feed->ids, feed->count, error) != 0 ||
             grow(engine, sequence, sequence->length + feed->count, error) != 0)
@@ -364,6 +366,7 @@ static int lay_out(struct nl_engine *engine, struct nl_feed *feeds, size_t n_fee
                              .tables = engine->tables,
                              .outputs = engine->outputs,
                              .logits = engine->logits,
+                             .best_only = best_only,
                              .best = engine->best};
     return 0;
 }

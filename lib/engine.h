@@ -52,6 +52,7 @@ struct nl_feed {
     uint32_t count;
     uint32_t whole;       /* length of the sequence with all ids that belong to this input; 0: with these */
     uint32_t n_outputs;   /* logits are wanted for the last so many of the ids; 0 to count */
+    bool best_only;       /* the logits are not looked at: a device need not send them */
     float *logits;        /* out: [n_outputs][vocab_size], until the next step; may be changed in place */
     const uint32_t *best; /* out: [n_outputs], the arg-max of each, lowest id first */
 };

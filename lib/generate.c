@@ -173,6 +173,12 @@ static int write_output(struct nl_generate *generate, struct nl_error *error)
     return nl_writer_flush(generate->writer, error);
 }
 
+/* The choice is the arg-max of the model's own logits. */
+static bool takes_best(const struct nl_generate *generate)
+{
+    return nl_sampler_is_greedy(generate->sample->sampler) && nl_sampler_is_plain(generate->sample->sampler);
+}
+
 /* Chooses the next id from a row of logits; sets job->finish when it is the last. */
 static int choose(struct nl_generate *generate, struct nl_job *job, float *logits, uint32_t best,
                   struct nl_error *error)
@@ -181,7 +187,7 @@ static int choose(struct nl_generate *generate, struct nl_job *job, float *logit
     uint32_t vocab_size = nl_engine_model(generate->intake.engine)->config.vocab_size, id = best;
     struct nl_history history = {ids->data, ids->count, job->n_prompt, job->prompt.seq};
     struct nl_sampler *sampler = generate->sample->sampler;
-    if (!nl_sampler_is_greedy(sampler) || !nl_sampler_is_plain(sampler)) {
+    if (!takes_best(generate)) {
         if (nl_sampler_apply(sampler, logits, vocab_size, &history, error) != 0 ||
             nl_sampler_choose(sampler, logits, vocab_size, &history, &id, error) != 0)
             return -1;
@@ -245,7 +251,8 @@ static int step(struct nl_generate *generate, struct nl_error *error)
                                         .ids = job->prompt.ids.data + fed,
                                         .count = take,
                                         .whole = (uint32_t)job->prompt.ids.count,
-                                        .n_outputs = take == rest};
+                                        .n_outputs = take == rest,
+                                        .best_only = takes_best(generate)};
         count++;
     }
     return count ? run_feeds(generate, feeds, jobs, count, error) : 0;

@@ -1,0 +1,88 @@
+/* cuda_rope.cu: norms of q and k, rotary embedding, and the write into the cache. */
+#include "cuda_rows.cuh"
+
+namespace
+{
+
+/* One block for each row and group of q and k. */
+__global__ void qk_norm(nl_cuda_rope r)
+{
+    __shared__ float space[NL_WARP];
+    nl_begin();
+    uint32_t group = blockIdx.x, part = group < r.norm[0].count ? 0 : 1;
+    group -= part ? r.norm[0].count : 0;
+    uint32_t width = r.norm[part].width, row = (r.n_heads + 2 * r.n_kv_heads) * r.head_dim;
+    float *x = r.qkv + static_cast<size_t>(blockIdx.y) * row + r.norm[part].column + group * width;
+    nl_cuda_norm norm = {r.norm[part].weight, nullptr, r.epsilon, false};
+    nl_moments moments = nl_row_moments(x, width, norm, space);
+    for (uint32_t i = threadIdx.x; i < width; i += blockDim.x)
+        x[i] = nl_normed(x[i], i, moments, norm);
+}
+
+/* Element i of a head after the norm that is fused, if there is one, and the rotation. */
+__device__ inline float rotated(const float *x, uint32_t i, uint32_t half, float position,
+                                const float *frequency, float scale)
+{
+    if (i >= 2 * half)
+        return x[i];
+    uint32_t pair = i < half ? i : i - half;
+    float angle = position * frequency[pair];
+    float cosine = cosf(angle) * scale, sine = sinf(angle) * scale;
+    return i < half ? x[i] * cosine - x[i + half] * sine : x[i] * cosine + x[i - half] * sine;
+}
+
+/* One block for each row and head of q, k and v. */
+__global__ void rope(nl_cuda_rope r, const nl_cuda_step *step)
+{
+    __shared__ float space[NL_WARP];
+    NL_SHARED_MEMORY(float, x);
+    nl_begin();
+    const uint32_t t = blockIdx.y, head = blockIdx.x, dim = r.head_dim, position = step->positions[t];
+    const bool is_q = head < r.n_heads, is_v = head >= r.n_heads + r.n_kv_heads;
+    float *row = r.qkv + (static_cast<size_t>(t) * (r.n_heads + 2 * r.n_kv_heads) + head) * dim;
+    const float *weight = r.norm[is_q ? 0 : 1].weight;
+    if (weight && !is_v) {
+        nl_cuda_norm norm = {weight, nullptr, r.epsilon, false};
+        nl_moments moments = nl_row_moments(row, dim, norm, space);
+        for (uint32_t i = threadIdx.x; i < dim; i += blockDim.x)
+            x[i] = nl_normed(row[i], i, moments, norm);
+    } else {
+        for (uint32_t i = threadIdx.x; i < dim; i += blockDim.x)
+            x[i] = row[i];
+    }
+    __syncthreads();
+    uint32_t half = r.rope == NL_NO_ROPE || is_v ? 0 : r.dims / 2;
+    const float *frequency =
+        half ? step->frequencies[r.rope] + step->frequency_set[r.rope][t] * half : nullptr;
+    float *cached = nullptr;
+    if (!is_q) {
+        uint32_t kv = head - r.n_heads - (is_v ? r.n_kv_heads : 0);
+        float *block =
+            step->tables[static_cast<size_t>(step->sequence[t]) * step->table_stride + position / NL_BLOCK];
+        size_t plane = (static_cast<size_t>(r.layer) * 2 + is_v) * r.n_kv_heads + kv;
+        cached = block + (plane * NL_BLOCK + position % NL_BLOCK) * dim;
+    }
+    for (uint32_t i = threadIdx.x; i < dim; i += blockDim.x) {
+        float value = rotated(x, i, half, static_cast<float>(position), frequency, r.rotation_scale);
+        row[i] = value;
+        if (cached)
+            cached[i] = value;
+    }
+}
+
+} // namespace
+
+cudaError_t nl_cuda_run_qk_norm(const nl_cuda_rope *r, uint32_t n_tokens, cudaStream_t stream)
+{
+    assert(n_tokens > 0 && n_tokens <= 65535 && r->norm[0].weight && r->norm[1].weight);
+    dim3 grid(r->norm[0].count + r->norm[1].count, n_tokens);
+    return nl_launch(qk_norm, grid, NL_ROW_THREADS, 0, stream, *r);
+}
+
+cudaError_t nl_cuda_run_rope(const nl_cuda_rope *r, const nl_cuda_step *step, uint32_t n_tokens,
+                             cudaStream_t stream)
+{
+    assert(n_tokens > 0 && n_tokens <= 65535 && r->head_dim <= 8192);
+    dim3 grid(r->n_heads + 2 * r->n_kv_heads, n_tokens);
+    return nl_launch(rope, grid, NL_ROW_THREADS, r->head_dim * sizeof(float), stream, *r, step);
+}

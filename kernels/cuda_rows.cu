@@ -1,0 +1,91 @@
+/* cuda_rows.cu: operations that work row by row: embedding, norms, residual, activation. */
+#include "cuda_rows.cuh"
+
+static __device__ float weight_at(const nl_cuda_matrix &matrix, uint32_t row, uint32_t column)
+{
+    size_t at = static_cast<size_t>(row) * matrix.pitch + column;
+    if (matrix.dtype == NL_F32)
+        return static_cast<const float *>(matrix.data)[at];
+    if (matrix.dtype == NL_F16)
+        return __half2float(static_cast<const __half *>(matrix.data)[at]);
+    return __bfloat162float(static_cast<const __nv_bfloat16 *>(matrix.data)[at]);
+}
+
+static __global__ void embed(nl_cuda_embed e, const nl_cuda_step *step)
+{
+    nl_begin();
+    uint32_t t = blockIdx.x, cols = e.table.cols;
+    for (uint32_t i = threadIdx.x; i < cols; i += blockDim.x) {
+        float value = weight_at(e.table, step->ids[t], i) * e.scale;
+        if (e.positions.data)
+            value += weight_at(e.positions, step->positions[t], i);
+        e.out[static_cast<size_t>(t) * cols + i] = value;
+    }
+}
+
+cudaError_t nl_cuda_run_embed(const nl_cuda_embed *e, const nl_cuda_step *step, uint32_t n_tokens,
+                              cudaStream_t stream)
+{
+    assert(n_tokens > 0);
+    return nl_launch(embed, n_tokens, NL_ROW_THREADS, 0, stream, *e, step);
+}
+
+static __global__ void row_norm(nl_cuda_row_norm n, const nl_cuda_step *step)
+{
+    __shared__ float space[NL_WARP];
+    nl_begin();
+    uint32_t from = n.at_outputs ? step->outputs[blockIdx.x] : blockIdx.x;
+    float *x = n.in + static_cast<size_t>(from) * n.width;
+    float *out = n.out + static_cast<size_t>(blockIdx.x) * n.width;
+    const float *add = n.add ? n.add + static_cast<size_t>(from) * n.width : nullptr;
+    for (uint32_t i = threadIdx.x; i < n.width; i += blockDim.x) {
+        float value = add ? x[i] + add[i] * n.add_scale : x[i];
+        if (add && !n.at_outputs)
+            x[i] = value;
+        out[i] = value;
+    }
+    nl_moments moments = nl_row_moments(out, n.width, n.norm, space);
+    for (uint32_t i = threadIdx.x; i < n.width; i += blockDim.x)
+        out[i] = nl_normed(out[i], i, moments, n.norm);
+}
+
+cudaError_t nl_cuda_run_row_norm(const nl_cuda_row_norm *n, const nl_cuda_step *step, uint32_t n_rows,
+                                 cudaStream_t stream)
+{
+    assert(n_rows > 0 && n->norm.weight && (n->out != n->in || (!n->add && !n->at_outputs)));
+    return nl_launch(row_norm, n_rows, NL_ROW_THREADS, 0, stream, *n, step);
+}
+
+static __global__ void residual(float *out, const float *in, float scale, size_t count)
+{
+    nl_begin();
+    size_t i = static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i < count)
+        out[i] += in[i] * scale;
+}
+
+cudaError_t nl_cuda_run_residual(float *out, const float *in, float scale, size_t count, cudaStream_t stream)
+{
+    assert(count > 0);
+    return nl_launch(residual, nl_divide_up(count, NL_ROW_THREADS), NL_ROW_THREADS, 0, stream, out, in, scale,
+                     count);
+}
+
+static __global__ void gate(float *out, const float *in, uint32_t width, bool gated, nl_activation activation)
+{
+    nl_begin();
+    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    size_t row = blockIdx.y;
+    const float *x = in + row * width * (gated ? 2 : 1);
+    if (i < width)
+        out[row * width + i] =
+            gated ? nl_activate(x[i], activation) * x[width + i] : nl_activate(x[i], activation);
+}
+
+cudaError_t nl_cuda_run_gate(float *out, const float *in, uint32_t width, bool gated,
+                             nl_activation activation, uint32_t n_rows, cudaStream_t stream)
+{
+    assert(n_rows > 0 && n_rows <= 65535 && width > 0);
+    dim3 grid(nl_divide_up(width, NL_ROW_THREADS), n_rows);
+    return nl_launch(gate, grid, NL_ROW_THREADS, 0, stream, out, in, width, gated, activation);
+}

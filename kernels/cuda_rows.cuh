@@ -1,0 +1,44 @@
+/* cuda_rows.cuh: what operations have in common with the products that they are fused with. */
+#ifndef NL_CUDA_ROWS_CUH
+#define NL_CUDA_ROWS_CUH
+
+#include "cuda_common.cuh"
+
+enum { NL_ROW_THREADS = 256 }; /* of every block that sums a row, so that all sum in the same order */
+
+struct nl_moments {
+    float mean, factor;
+};
+
+/* Of x [width], by a block of NL_ROW_THREADS; `space` as for nl_block_sum. */
+static __device__ inline nl_moments nl_row_moments(const float *x, uint32_t width, const nl_cuda_norm &norm,
+                                                   float *space)
+{
+    float sum = 0, square = 0, mean = 0;
+    if (norm.centred) {
+        for (uint32_t i = threadIdx.x; i < width; i += blockDim.x)
+            sum += x[i];
+        mean = nl_block_sum(sum, space) / static_cast<float>(width);
+    }
+    for (uint32_t i = threadIdx.x; i < width; i += blockDim.x)
+        square = fmaf(x[i] - mean, x[i] - mean, square);
+    square = nl_block_sum(square, space);
+    return {mean, 1.0f / sqrtf(square / static_cast<float>(width) + norm.epsilon)};
+}
+
+static __device__ inline float nl_normed(float x, uint32_t i, nl_moments moments, const nl_cuda_norm &norm)
+{
+    float y = (x - moments.mean) * moments.factor * norm.weight[i];
+    return norm.bias ? y + norm.bias[i] : y;
+}
+
+static __device__ inline float nl_activate(float x, nl_activation activation)
+{
+    if (activation == NL_SILU)
+        return x / (1.0f + expf(-x));
+    if (activation == NL_GELU_TANH)
+        return 0.5f * x * (1.0f + tanhf(0.7978845608028654f * (x + 0.044715f * (x * x * x))));
+    return 0.5f * x * (1.0f + erff(x * 0.7071067811865476f));
+}
+
+#endif

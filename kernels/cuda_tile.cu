@@ -1,0 +1,106 @@
+/* cuda_tile.cu: what stands around the matrix products of attention over a tile of queries. */
+#include "cuda_common.cuh"
+
+namespace
+{
+
+enum { THREADS = 128 };
+
+/* One block for each key or query of a KV head: grid [n_keys + n_queries][n_kv]. */
+__global__ void gather(nl_cuda_tile tile, const nl_cuda_step *step)
+{
+    nl_begin();
+    const nl_cuda_attention &a = tile.attention;
+    const uint32_t dim = a.head_dim, rep = a.n_heads / a.n_kv_heads, kv = tile.head + blockIdx.y;
+    if (blockIdx.x < tile.n_keys) {
+        uint32_t position = tile.key_begin + blockIdx.x;
+        const float *block =
+            step->tables[static_cast<size_t>(tile.sequence) * step->table_stride + position / NL_BLOCK];
+        size_t to = (static_cast<size_t>(blockIdx.y) * tile.n_keys + blockIdx.x) * dim;
+        size_t plane = static_cast<size_t>(a.layer) * 2 * a.n_kv_heads + kv;
+        const float *k = block + (plane * NL_BLOCK + position % NL_BLOCK) * dim;
+        const float *v = k + static_cast<size_t>(a.n_kv_heads) * NL_BLOCK * dim;
+        for (uint32_t i = threadIdx.x; i < dim; i += blockDim.x) {
+            tile.keys[to + i] = k[i];
+            tile.values[to + i] = v[i];
+        }
+        return;
+    }
+    uint32_t query = blockIdx.x - tile.n_keys;
+    size_t row = static_cast<size_t>(tile.first + query) * (a.n_heads + 2 * a.n_kv_heads) + kv * rep;
+    float *to = tile.queries + (static_cast<size_t>(blockIdx.y) * tile.n_queries + query) * rep * dim;
+    for (uint32_t i = threadIdx.x; i < rep * dim; i += blockDim.x)
+        to[i] = a.qkv[row * dim + i];
+}
+
+__device__ inline float block_max(float x, float *space)
+{
+    x = nl_warp_max(x);
+    __syncthreads();
+    if (threadIdx.x % NL_WARP == 0)
+        space[threadIdx.x / NL_WARP] = x;
+    __syncthreads();
+    for (unsigned i = 0; i < blockDim.x / NL_WARP; i++)
+        x = fmaxf(x, space[i]);
+    return x;
+}
+
+/* One block for each query of each head: grid [n_queries * rep][n_kv]. */
+__global__ void softmax(nl_cuda_tile tile)
+{
+    __shared__ float space[NL_WARP];
+    nl_begin();
+    const nl_cuda_attention &a = tile.attention;
+    const uint32_t rep = a.n_heads / a.n_kv_heads, position = tile.position + blockIdx.x / rep;
+    const uint32_t begin = position < a.window ? 0 : position + 1 - a.window;
+    const uint32_t lo = begin > tile.key_begin ? begin - tile.key_begin : 0, hi = position - tile.key_begin;
+    float *row = tile.scores + (static_cast<size_t>(blockIdx.y) * gridDim.x + blockIdx.x) * tile.n_keys;
+    float max = -INFINITY, sum = 0;
+    for (uint32_t i = threadIdx.x; i < tile.n_keys; i += blockDim.x) {
+        row[i] = i >= lo && i <= hi ? nl_cap(row[i] * a.scale, a.cap) : -INFINITY;
+        max = fmaxf(max, row[i]);
+    }
+    max = block_max(max, space);
+    for (uint32_t i = threadIdx.x; i < tile.n_keys; i += blockDim.x) {
+        row[i] = expf(row[i] - max);
+        sum += row[i];
+    }
+    sum = nl_block_sum(sum, space);
+    for (uint32_t i = threadIdx.x; i < tile.n_keys; i += blockDim.x)
+        row[i] = row[i] / sum;
+}
+
+/* One block for each query of a KV head: grid [n_queries][n_kv]. */
+__global__ void scatter(nl_cuda_tile tile)
+{
+    nl_begin();
+    const nl_cuda_attention &a = tile.attention;
+    const uint32_t dim = a.head_dim, rep = a.n_heads / a.n_kv_heads, kv = tile.head + blockIdx.y;
+    const float *from =
+        tile.mixed + (static_cast<size_t>(blockIdx.y) * tile.n_queries + blockIdx.x) * rep * dim;
+    float *to = a.out + (static_cast<size_t>(tile.first + blockIdx.x) * a.n_heads + kv * rep) * dim;
+    for (uint32_t i = threadIdx.x; i < rep * dim; i += blockDim.x)
+        to[i] = from[i];
+}
+
+} // namespace
+
+cudaError_t nl_cuda_run_gather(const nl_cuda_tile *tile, const nl_cuda_step *step, cudaStream_t stream)
+{
+    assert(tile->n_queries > 0 && tile->n_kv > 0 && tile->n_kv <= 65535 && tile->key_begin % NL_BLOCK == 0);
+    return nl_launch(gather, dim3(tile->n_keys + tile->n_queries, tile->n_kv), THREADS, 0, stream, *tile,
+                     step);
+}
+
+cudaError_t nl_cuda_run_softmax(const nl_cuda_tile *tile, cudaStream_t stream)
+{
+    assert(tile->position >= tile->key_begin &&
+           tile->position + tile->n_queries <= tile->key_begin + tile->n_keys);
+    uint32_t rep = tile->attention.n_heads / tile->attention.n_kv_heads;
+    return nl_launch(softmax, dim3(tile->n_queries * rep, tile->n_kv), THREADS, 0, stream, *tile);
+}
+
+cudaError_t nl_cuda_run_scatter(const nl_cuda_tile *tile, cudaStream_t stream)
+{
+    return nl_launch(scatter, dim3(tile->n_queries, tile->n_kv), THREADS, 0, stream, *tile);
+}
