@@ -9,24 +9,26 @@ static const char help[] =
     "usage: nl-forward [OPTION]... < IDS > LOGITS\n"
     "Run a language model over sequences of token ids and write the logits of the next one.\n"
     "\n" NL_MODEL_HELP "      --all                     logits for every position, not only the last\n"
-    "      --feedback FIFO           read the ids that a sampler chose, and go on\n" CLI_FORM_HELP
+    "      --feedback FIFO           read the ids that a sampler chose, and go on\n"
+    "      --trace FILE              keep what is computed on the way, as a .safetensors file\n" CLI_FORM_HELP
     "      --top N                   in text: the N largest logits, largest first\n" CLI_HELP;
 
 struct options {
     struct cli_common common;
     struct nl_model_options model;
     size_t top;
-    const char *feedback;
+    const char *feedback, *trace;
     bool all;
 };
 
-enum { OPTION_ALL = 0x100, OPTION_FEEDBACK, OPTION_TOP };
-enum { ALL_ROWS = 64 }; /* rows of logits that a step of --all makes */
+enum { OPTION_ALL = 0x100, OPTION_FEEDBACK, OPTION_TRACE, OPTION_TOP };
+enum { ALL_ROWS = 64 }; /* rows of logits that a step of --all or --trace makes */
 
 static const struct option table[] = {
     NL_MODEL_LONG_OPTIONS,
     {"all", no_argument, NULL, OPTION_ALL},
     {"feedback", required_argument, NULL, OPTION_FEEDBACK},
+    {"trace", required_argument, NULL, OPTION_TRACE},
     {"top", required_argument, NULL, OPTION_TOP},
     CLI_FORM_OPTIONS,
     CLI_OPTIONS,
@@ -42,6 +44,10 @@ static void take_option(struct options *options, int c)
         break;
     case OPTION_FEEDBACK:
         options->feedback = optarg;
+        break;
+    case OPTION_TRACE:
+        options->trace = optarg;
+        options->model.engine.max_outputs = ALL_ROWS;
         break;
     case OPTION_TOP:
         options->top = (size_t)cli_whole("--top", optarg, 1, UINT32_MAX);
@@ -76,12 +82,34 @@ static int open_feedback(const char *path)
     return fd;
 }
 
+static struct nl_trace *open_trace(const char *path, struct cli_file *file)
+{
+    struct nl_error error;
+    struct nl_trace *trace = nl_trace_new(&error);
+    if (!trace)
+        cli_die(&error);
+    cli_file_open(file, path);
+    return trace;
+}
+
+/* Also of a run that failed, for what went through the model: there it is wanted most. */
+static int close_trace(struct nl_trace *trace, struct cli_file *file, int status)
+{
+    struct nl_error error;
+    int result = nl_trace_length(trace) ? nl_trace_write(trace, file->fd, file->name, &error) : 0;
+    bool whole = result == 0 && nl_trace_length(trace) > 0;
+    nl_trace_free(trace);
+    status = status ? status : cli_outcome(result, NL_OK, &error);
+    return cli_file_close(file, whole, status);
+}
+
 int main(int argc, char **argv)
 {
     cli_start("nl-forward");
     struct options options = {0};
     struct nl_error error = {0};
     struct cli_output output;
+    struct cli_file trace;
     parse_options(&options, argc, argv);
     struct nl_forward forward = {.all = options.all, .signal = &cli_signal, .report = cli_error};
     if (options.feedback) {
@@ -91,6 +119,8 @@ int main(int argc, char **argv)
             cli_reader_open(forward.feedback_fd, options.feedback, nl_forward_wait_feedback, &forward);
         nl_reader_allow_fragment(forward.feedback);
     }
+    if (options.trace)
+        forward.trace = open_trace(options.trace, &trace);
     cli_output_open(&output, &options.common);
     nl_writer_show_logits(output.writer);
     nl_writer_set_top(output.writer, options.top);
@@ -108,6 +138,8 @@ int main(int argc, char **argv)
                     seconds, (double)forward.n_ids / seconds, nl_engine_backend(forward.intake.engine),
                     nl_engine_threads(forward.intake.engine));
     status = cli_output_close(&output, result == 0 && !cli_signal, status);
+    if (options.trace)
+        status = close_trace(forward.trace, &trace, status);
     nl_reader_close(forward.feedback);
     nl_reader_close(forward.intake.reader);
     nl_intake_close(&forward.intake);

@@ -180,6 +180,8 @@ void nl_backend_release_block(struct nl_backend *, uint32_t block);
 struct nl_observer {
     void (*seen)(void *context, const struct nl_op *op, float *const *buffers);
     void *context;
+    void (*begin)(void *context,
+                  const struct nl_step *step); /* NULL, or called by the engine before each step */
 };
 /* Runs one step. The caller has checked ids, positions and tables. */
 int nl_backend_run(struct nl_backend *, const struct nl_step *step, const struct nl_observer *observer,

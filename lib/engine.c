@@ -324,7 +324,7 @@ static void look_for_nan(void *context, const struct nl_op *op, float *const *bu
 static int report_nan(struct nl_engine *engine, const struct nl_step *step, struct nl_error *error)
 {
     struct nan_search search = {.plan = &engine->model->plan, .n_tokens = step->n_tokens};
-    struct nl_observer observer = {look_for_nan, &search};
+    struct nl_observer observer = {.seen = look_for_nan, .context = &search};
     if (nl_backend_run(engine->backend, step, &observer, error) != 0)
         return -1;
     if (!search.found)
@@ -416,6 +416,8 @@ static int run_step(struct nl_engine *engine, struct nl_feed *feeds, size_t n_fe
     if (lay_out(engine, feeds, n_feeds, &step, error) != 0)
         return -1;
     set_frequencies(engine, feeds, n_feeds, &step);
+    if (observer && observer->begin)
+        observer->begin(observer->context, &step);
     if (nl_backend_run(engine->backend, &step, observer, error) != 0)
         return -1;
     for (uint32_t i = 0; i < step.n_outputs; i++)
@@ -430,7 +432,7 @@ static int run_step(struct nl_engine *engine, struct nl_feed *feeds, size_t n_fe
 
 /* Computes what a sequence holds anew, with the frequencies of another length. */
 static int rebuild(struct nl_engine *engine, struct nl_sequence *sequence, uint32_t whole,
-                   struct nl_error *error)
+                   const struct nl_observer *observer, struct nl_error *error)
 {
     uint32_t length = sequence->length;
     for (sequence->length = 0; sequence->length < length;) {
@@ -438,7 +440,7 @@ static int rebuild(struct nl_engine *engine, struct nl_sequence *sequence, uint3
         struct nl_feed feed = {
             .sequence = sequence, .ids = sequence->ids.data + sequence->length, .whole = whole};
         feed.count = rest < engine->chunk ? rest : engine->chunk;
-        if (run_step(engine, &feed, 1, NULL, error) != 0)
+        if (run_step(engine, &feed, 1, observer, error) != 0)
             return -1;
     }
     return 0;
@@ -452,7 +454,7 @@ int nl_engine_step_observed(struct nl_engine *engine, struct nl_feed *feeds, siz
         struct nl_sequence *sequence = feeds[f].sequence;
         uint32_t whole = rope_length(&feeds[f]);
         bool crosses = sequence->length > 0 && (sequence->rope_length > border) != (whole > border);
-        if (crosses && rebuild(engine, sequence, whole, error) != 0)
+        if (crosses && rebuild(engine, sequence, whole, observer, error) != 0)
             return -1;
     }
     if (run_step(engine, feeds, n_feeds, observer, error) != 0)

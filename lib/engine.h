@@ -64,7 +64,8 @@ struct nl_feed {
  * before.
  */
 int nl_engine_step(struct nl_engine *, struct nl_feed *feeds, size_t n_feeds, struct nl_error *error);
-/* The same with an observer of every operation. */
+/* The same with an observer of every operation, also of those that compute the cache anew where longrope
+   crosses its border: they go over positions that were seen before. */
 int nl_engine_step_observed(struct nl_engine *, struct nl_feed *feeds, size_t n_feeds,
                             const struct nl_observer *, struct nl_error *error);
 

@@ -57,25 +57,40 @@ static void note_failure(struct nl_forward *forward, const struct nl_error *fail
         forward->status = failure->code;
 }
 
+/* A step, recorded where that was asked for. */
+static int run_step(struct nl_forward *forward, struct nl_feed *feed, struct nl_error *error)
+{
+    struct nl_engine *engine = forward->intake.engine;
+    if (!forward->trace)
+        return nl_engine_step(engine, feed, 1, error);
+    uint32_t length = nl_sequence_length(feed->sequence) + feed->count;
+    if (nl_trace_reserve(forward->trace, nl_engine_model(engine), length, error) != 0)
+        return -1;
+    struct nl_observer observer = nl_trace_observer(forward->trace);
+    return nl_engine_step_observed(engine, feed, 1, &observer, error);
+}
+
 /* Runs ids through the model and writes their logits: of the last one, or of all. */
 static int answer(struct nl_forward *forward, struct nl_sequence *sequence, const uint32_t *ids, size_t count,
                   bool all, struct nl_error *error)
 {
     struct nl_engine *engine = forward->intake.engine;
     uint32_t vocab_size = nl_engine_model(engine)->config.vocab_size;
-    uint32_t step = all ? nl_engine_max_outputs(engine) : nl_engine_chunk(engine);
+    bool every = all || forward->trace;
+    uint32_t step = every ? nl_engine_max_outputs(engine) : nl_engine_chunk(engine);
     step = step < nl_engine_chunk(engine) ? step : nl_engine_chunk(engine);
     uint32_t whole = nl_sequence_length(sequence) + (uint32_t)count;
     for (size_t done = 0; done < count && !stopped(forward);) {
         struct nl_feed feed = {.sequence = sequence, .ids = ids + done, .whole = whole};
         feed.count = (uint32_t)(count - done < step ? count - done : step);
         done += feed.count;
-        feed.n_outputs = all ? feed.count : done == count;
-        if (nl_engine_step(engine, &feed, 1, error) != 0)
+        feed.n_outputs = every ? feed.count : done == count;
+        if (run_step(forward, &feed, error) != 0)
             return -1;
         forward->n_ids += feed.count;
-        uint32_t position = nl_sequence_length(sequence) - feed.n_outputs;
-        for (uint32_t i = 0; i < feed.n_outputs; i++)
+        uint32_t skip = all ? 0 : feed.n_outputs - (done == count);
+        uint32_t position = nl_sequence_length(sequence) - feed.n_outputs + skip;
+        for (uint32_t i = skip; i < feed.n_outputs; i++)
             if (nl_writer_logits(forward->writer, ++position, feed.logits + (size_t)i * vocab_size,
                                  vocab_size, error) != 0)
                 return -1;
@@ -138,6 +153,16 @@ static int follow_feedback(struct nl_forward *forward, struct nl_sequence *seque
     }
 }
 
+/* Before any work: a trace is of one sequence and has to fit into memory. */
+static int check_trace(struct nl_forward *forward, size_t count, struct nl_error *error)
+{
+    if (!forward->trace)
+        return 0;
+    if (nl_trace_length(forward->trace) > 0)
+        return nl_fail(error, NL_DATA, "a trace is of one sequence, and this is another");
+    return nl_trace_reserve(forward->trace, nl_engine_model(forward->intake.engine), (uint32_t)count, error);
+}
+
 /* TOKS and logits of a prompt that can run. */
 static int answer_prompt(struct nl_forward *forward, struct nl_sequence *sequence, struct nl_prompt *prompt,
                          struct nl_error *failure, struct nl_error *error)
@@ -147,7 +172,8 @@ static int answer_prompt(struct nl_forward *forward, struct nl_sequence *sequenc
         return 0;
     const uint32_t *ids = prompt->ids.data;
     size_t count = prompt->ids.count;
-    if (nl_engine_check(forward->intake.engine, sequence, ids, count, failure) != 0)
+    if (nl_engine_check(forward->intake.engine, sequence, ids, count, failure) != 0 ||
+        check_trace(forward, count, failure) != 0)
         return 0;
     if (nl_writer_ids(forward->writer, ids, count, error) != 0 ||
         nl_writer_flush(forward->writer, error) != 0)

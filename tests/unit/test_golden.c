@@ -75,7 +75,7 @@ static void check_prompt(const struct golden *golden, struct nl_engine *engine, 
         .ids = golden->prompt, .count = (uint32_t)golden->n_prompt, .n_outputs = (uint32_t)want->shape[0]};
     feed.sequence = nl_engine_new_sequence(engine, &error);
     struct states states = {.golden = golden, .hidden = nl_engine_model(engine)->config.hidden_size};
-    struct nl_observer observer = {compare_states, &states};
+    struct nl_observer observer = {.seen = compare_states, .context = &states};
     if (nl_engine_step_observed(engine, &feed, 1, &observer, &error) != 0)
         fail_msg("%s", error.message);
     double worst = worst_difference(feed.logits, want);

@@ -119,7 +119,7 @@ static void run(const struct nl_cpu_kernels *kernels, unsigned threads, struct b
     assert_non_null(backend);
     assert_int_equal(nl_backend_load(backend, &b->plan, (uint64_t)2 * BLOCKS, &error), 0);
     *out = (struct snapshot){.bench = b};
-    struct nl_observer observer = {take_snapshot, out};
+    struct nl_observer observer = {.seen = take_snapshot, .context = out};
     for (size_t i = 0; i < filled + n; i++) {
         b->plan.ops = list + i;
         b->plan.n_ops = 1;
@@ -378,7 +378,7 @@ static void check_attention(uint32_t heads, uint32_t kv, uint32_t dim, uint32_t 
             struct nl_backend *backend = nl_cpu_open_kernels(&with_fill, threads, &error);
             assert_int_equal(nl_backend_load(backend, &b.plan, (uint64_t)2 * BLOCKS, &error), 0);
             struct snapshot got = {.bench = &b};
-            struct nl_observer observer = {take_snapshot, &got};
+            struct nl_observer observer = {.seen = take_snapshot, .context = &got};
             for (uint32_t at = 0; at < past + tokens; at += b.step.n_tokens) {
                 bool last = at >= past;
                 b.step.n_tokens = last ? tokens : past - at < MAX_TOKENS ? past - at : MAX_TOKENS;
