@@ -26,7 +26,19 @@ UNIT = $(patsubst tests/unit/%.c,$B/tests/%,$(wildcard tests/unit/test_*.c))
 TOOLS = $(patsubst tests/tools/%.c,$B/tools/%,$(wildcard tests/tools/*.c))
 MAN = $(wildcard man/*.[1-7])
 
-all: $(PROGRAMS:%=$B/bin/%)
+# The CUDA backend, where there is a toolkit: a shared object that the programs load when a device is there. CUDA=no
+# leaves it out; CUDA_ARCHS: real code for these, and PTX of the first for those that are newer.
+NVCC ?= $(shell command -v nvcc)
+CUDA = $(if $(NVCC),yes,no)
+CUDA_ARCHS ?= 75 80 90 120
+CUDA_HOME = $(abspath $(dir $(NVCC))..)
+CUDA_BACKEND = $(if $(SAN),,$(if $(filter yes,$(CUDA)),$B/libnl_cuda.so))
+CUDA_OBJ = $(patsubst kernels/%,$B/cuda/%.o,$(wildcard kernels/cuda_*.cu kernels/cuda_*.c) kernels/base.c)
+NVCC_FLAGS = -std=c++17 -O3 -lineinfo -fmad=false -Ikernels -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra \
+	$(foreach arch,$(CUDA_ARCHS),-gencode arch=compute_$(arch),code=sm_$(arch)) \
+	-gencode arch=compute_$(firstword $(CUDA_ARCHS)),code=compute_$(firstword $(CUDA_ARCHS))
+
+all: $(PROGRAMS:%=$B/bin/%) $(CUDA_BACKEND)
 
 $B/bin/%: $B/obj/cmd/%.o $(CLI_OBJ) $B/libnl.a
 	@mkdir -p $(@D)
@@ -62,6 +74,17 @@ ISA_cpu_avx2 = -O3 -mavx2 -mfma -mf16c
 ISA_wide_kernels = $(ISA_cpu_avx2) -Wno-psabi
 ISA_cpu_avx512 = -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
 endif
+
+$B/libnl_cuda.so: $(CUDA_OBJ)
+	$(call Q,LD) $(CC) -shared -o $@ $^ $(LDFLAGS) -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcudart -ldl -lstdc++
+
+$B/cuda/%.cu.o: kernels/%.cu
+	@mkdir -p $(@D)
+	$(call Q,NVCC) $(NVCC) $(NVCC_FLAGS) -MMD -MP -c -o $@ $<
+
+$B/cuda/%.c.o: kernels/%.c
+	@mkdir -p $(@D)
+	$(call Q,CC) $(CC) $(ALL_CFLAGS) -fPIC -fvisibility=hidden -isystem $(CUDA_HOME)/include -MMD -MP -c -o $@ $<
 
 # Installs what is missing where that is allowed; DEPS=no turns it off.
 deps:
@@ -116,4 +139,4 @@ clean:
 
 .PHONY: all deps test test-only demo install uninstall check-format check-lint check-tidy check-fuzz clean
 .SECONDARY:
--include $(LIB_OBJ:.o=.d) $(wildcard $B/obj/cmd/*.d $B/obj/tests/unit/parts/*.d $B/tests/*.d $B/tools/*.d)
+-include $(LIB_OBJ:.o=.d) $(wildcard $B/obj/cmd/*.d $B/obj/tests/unit/parts/*.d $B/cuda/*.d $B/tests/*.d $B/tools/*.d)

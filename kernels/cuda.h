@@ -139,8 +139,9 @@ cudaError_t nl_cuda_run_finish(const struct nl_cuda_finish *, uint32_t n_vectors
 /* nl_cuda_qk_norm norms groups of q and k in place. nl_cuda_rope norms each head (weight NULL: not), rotates
    q and k in place, writes k and v into the cache. */
 struct nl_cuda_rope {
-    float *qkv; /* [n_tokens][q: n_heads * head_dim][k: n_kv_heads * head_dim][v: the same] */
-    uint32_t n_heads, n_kv_heads, head_dim, n_layers, layer;
+    float *qkv;         /* [n_tokens][q: n_heads * head_dim][k: n_kv_heads * head_dim][v: the same] */
+    uint32_t row_width; /* nl_cuda_run_qk_norm: of qkv */
+    uint32_t n_heads, n_kv_heads, head_dim, layer;
     uint32_t rope; /* index of the step's frequencies, or NL_NO_ROPE */
     uint32_t dims;
     float rotation_scale;
@@ -157,7 +158,7 @@ cudaError_t nl_cuda_run_rope(const struct nl_cuda_rope *, const struct nl_cuda_s
 struct nl_cuda_attention {
     const float *qkv; /* as above; q is rotated */
     float *out;       /* [n_tokens][n_heads * head_dim] */
-    uint32_t n_heads, n_kv_heads, head_dim, n_layers, layer, window;
+    uint32_t n_heads, n_kv_heads, head_dim, layer, window;
     float scale, cap;
     uint32_t split;      /* positions of a split, a multiple of NL_BLOCK, at most NL_CUDA_SPLIT */
     uint32_t max_splits; /* of any row in this step, or more: surplus blocks leave */

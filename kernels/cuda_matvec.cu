@@ -84,18 +84,20 @@ template <typename T> __device__ inline const T *row_data(row_place place)
            static_cast<size_t>(place.row) * place.segment->weight.pitch;
 }
 
-/* Brings elements [begin, begin + tile) of all vectors into shared memory, normed, zeros after the last. */
+/* Brings elements [begin, begin + tile) of the vectors into shared memory, normed; zeros after the last
+   element and for those of the N vectors that are not there. */
 template <typename T, int N>
-__device__ inline void stage(float *x, const nl_cuda_linear &l, const nl_moments *moments, uint32_t begin,
-                             uint32_t tile)
+__device__ inline void stage(float *x, const nl_cuda_linear &l, const nl_moments *moments, uint32_t n_vectors,
+                             uint32_t begin, uint32_t tile)
 {
     uint32_t cols = l.segment[0].weight.cols;
 #pragma unroll
-    for (int v = 0; v < N; v++)
+    for (uint32_t v = 0; v < N; v++)
         for (uint32_t i = threadIdx.x; i < tile; i += blockDim.x) {
             uint32_t k = begin + i;
-            float value = k < cols ? l.in[static_cast<size_t>(v) * l.in_width + k] : 0;
-            if (k < cols && l.norm.weight)
+            const bool there = k < cols && v < n_vectors;
+            float value = there ? l.in[static_cast<size_t>(v) * l.in_width + k] : 0;
+            if (there && l.norm.weight)
                 value = nl_normed(value, k, moments[v], l.norm);
             x[v * tile + place<T>(i)] = value;
         }
@@ -144,7 +146,8 @@ __device__ inline float biased(row_place place, float y)
 }
 
 template <typename T, int N>
-__global__ void __launch_bounds__(NL_ROW_THREADS, 2) matvec(nl_cuda_linear l, uint32_t tile)
+__global__ void __launch_bounds__(NL_ROW_THREADS, 2)
+    matvec(nl_cuda_linear l, uint32_t n_vectors, uint32_t tile)
 {
     __shared__ float space[NL_WARP];
     NL_SHARED_MEMORY(float, x);
@@ -159,13 +162,13 @@ __global__ void __launch_bounds__(NL_ROW_THREADS, 2) matvec(nl_cuda_linear l, ui
     float sums[2][N] = {};
     nl_begin();
 #pragma unroll
-    for (int v = 0; v < N; v++)
-        if (l.norm.weight)
+    for (uint32_t v = 0; v < N; v++)
+        if (l.norm.weight && v < n_vectors)
             moments[v] = nl_row_moments(l.in + static_cast<size_t>(v) * l.in_width, l.segment[0].weight.cols,
                                         l.norm, space);
     for (uint32_t begin = 0; begin < pitch; begin += tile) {
         const uint32_t end = min(begin + tile, pitch);
-        stage<T, N>(x, l, moments, begin, tile);
+        stage<T, N>(x, l, moments, n_vectors, begin, tile);
         __syncthreads();
 #pragma unroll 2
         for (uint32_t k = begin + lane * lane_elements<T>; there && k < end;
@@ -185,7 +188,7 @@ __global__ void __launch_bounds__(NL_ROW_THREADS, 2) matvec(nl_cuda_linear l, ui
             float sum = nl_warp_sum(sums[r][v]);
             mine[r] = lane == static_cast<uint32_t>(v) ? sum : mine[r];
         }
-    if (!there || lane >= N)
+    if (!there || lane >= n_vectors)
         return;
     float first = biased(places[0], mine[0]), other = biased(places[1], mine[1]);
     if (gated) {
@@ -197,23 +200,24 @@ __global__ void __launch_bounds__(NL_ROW_THREADS, 2) matvec(nl_cuda_linear l, ui
         store(l, lane, places[1], other);
 }
 
-template <typename T, int N> cudaError_t launch(const nl_cuda_linear &l, cudaStream_t stream)
+template <typename T, int N>
+cudaError_t launch(const nl_cuda_linear &l, uint32_t n_vectors, cudaStream_t stream)
 {
     uint32_t most = TILE_FLOATS / N / TILE_STEP * TILE_STEP;
     uint32_t whole = nl_divide_up(l.segment[0].weight.pitch, TILE_STEP) * TILE_STEP;
     uint32_t tile = whole < most ? whole : most;
     uint32_t items = l.epilogue == NL_CUDA_GATED ? l.n_rows / 2 : nl_divide_up(l.n_rows, 2);
     return nl_launch(matvec<T, N>, nl_divide_up(items, WARPS), NL_ROW_THREADS, N * tile * sizeof(float),
-                     stream, l, tile);
+                     stream, l, n_vectors, tile);
 }
 
-template <typename T> cudaError_t launch(const nl_cuda_linear &l, uint32_t n_vectors, cudaStream_t stream)
+template <typename T> cudaError_t choose(const nl_cuda_linear &l, uint32_t n_vectors, cudaStream_t stream)
 {
-    using launcher = cudaError_t (*)(const nl_cuda_linear &, cudaStream_t);
-    static const launcher launchers[NL_CUDA_VECTORS] = {launch<T, 1>, launch<T, 2>, launch<T, 3>,
-                                                        launch<T, 4>, launch<T, 5>, launch<T, 6>,
-                                                        launch<T, 7>, launch<T, 8>};
-    return launchers[n_vectors - 1](l, stream);
+    if (n_vectors == 1)
+        return launch<T, 1>(l, n_vectors, stream);
+    if (n_vectors == 2)
+        return launch<T, 2>(l, n_vectors, stream);
+    return n_vectors <= 4 ? launch<T, 4>(l, n_vectors, stream) : launch<T, 8>(l, n_vectors, stream);
 }
 
 } // namespace
@@ -224,10 +228,10 @@ cudaError_t nl_cuda_run_matvec(const nl_cuda_linear *l, uint32_t n_vectors, cuda
     assert(l->epilogue != NL_CUDA_GATED || l->n_rows % 2 == 0);
     switch (l->segment[0].weight.dtype) {
     case NL_F32:
-        return launch<float>(*l, n_vectors, stream);
+        return choose<float>(*l, n_vectors, stream);
     case NL_F16:
-        return launch<__half>(*l, n_vectors, stream);
+        return choose<__half>(*l, n_vectors, stream);
     default:
-        return launch<__nv_bfloat16>(*l, n_vectors, stream);
+        return choose<__nv_bfloat16>(*l, n_vectors, stream);
     }
 }

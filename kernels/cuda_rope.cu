@@ -11,8 +11,8 @@ __global__ void qk_norm(nl_cuda_rope r)
     nl_begin();
     uint32_t group = blockIdx.x, part = group < r.norm[0].count ? 0 : 1;
     group -= part ? r.norm[0].count : 0;
-    uint32_t width = r.norm[part].width, row = (r.n_heads + 2 * r.n_kv_heads) * r.head_dim;
-    float *x = r.qkv + static_cast<size_t>(blockIdx.y) * row + r.norm[part].column + group * width;
+    uint32_t width = r.norm[part].width;
+    float *x = r.qkv + static_cast<size_t>(blockIdx.y) * r.row_width + r.norm[part].column + group * width;
     nl_cuda_norm norm = {r.norm[part].weight, nullptr, r.epsilon, false};
     nl_moments moments = nl_row_moments(x, width, norm, space);
     for (uint32_t i = threadIdx.x; i < width; i += blockDim.x)

@@ -1,0 +1,193 @@
+/*
+ * cuda_prefill.c: many rows at once: their products and their attention by cuBLAS.
+ *
+ * A product with bfloat16 weights is that of three exact bfloat16 terms of the float32 input, summed in
+ * float32; float16 weights are widened panel by panel. Attention is computed in tiles of queries, never the
+ * whole matrix of scores.
+ */
+#include "cuda_host.h"
+
+enum { PANEL_BYTES = 64 << 20, TILE_BYTES = 192 << 20 };
+
+/* Scratch of at least so many bytes, for the operations that the stream holds from here on. */
+static int scratch(struct cuda_backend *b, uint64_t bytes, struct nl_error *error)
+{
+    if (bytes <= b->scratch_size)
+        return 0;
+    if (NL_CUDA(error, cudaStreamSynchronize(b->stream)) != 0)
+        return -1;
+    cudaFree(b->scratch);
+    b->scratch_size = 0;
+    b->scratch = nl_cuda_alloc(bytes, "prefill", error);
+    b->scratch_size = b->scratch ? bytes : 0;
+    return b->scratch ? 0 : -1;
+}
+
+static int need_blas(struct cuda_backend *b, struct nl_error *error)
+{
+    if (!b->blas)
+        b->blas = nl_cuda_blas_open(b->stream, error);
+    return b->blas ? 0 : -1;
+}
+
+static uint64_t rounded(uint64_t bytes)
+{
+    return (bytes + 255) / 256 * 256;
+}
+
+/* One segment's rows [first, first + rows) of the output: scratch holds terms, then products, then the
+   widened panel. */
+struct panel {
+    const struct nl_cuda_segment *segment;
+    uint32_t first, rows;
+    void *terms;
+    float *products, *widened;
+};
+
+static int run_panel(struct cuda_backend *b, const struct nl_cuda_linear *linear, const struct panel *panel,
+                     uint32_t n, struct nl_error *error)
+{
+    const struct nl_cuda_matrix *weight = &panel->segment->weight;
+    size_t size = nl_dtype_bits(weight->dtype) / 8;
+    const char *rows = (const char *)weight->data + (size_t)panel->first * weight->pitch * size;
+    bool terms = weight->dtype == NL_BF16;
+    struct nl_cuda_finish finish = {.products = panel->products,
+                                    .n_terms = terms ? 3 : 1,
+                                    .panel_rows = panel->rows,
+                                    .column = panel->segment->column + panel->first,
+                                    .bias = panel->segment->bias ? panel->segment->bias + panel->first : NULL,
+                                    .out = linear->out,
+                                    .out_width = linear->out_width,
+                                    .logits = linear->epilogue == NL_CUDA_LOGITS,
+                                    .divisor = linear->scale,
+                                    .cap = linear->cap};
+    if (weight->dtype == NL_F16) {
+        if (NL_CUDA(error, nl_cuda_run_widen(panel->widened, rows, NL_F16,
+                                             (size_t)panel->rows * weight->pitch, b->stream)) != 0)
+            return -1;
+        rows = (const char *)panel->widened;
+    }
+    int failed = terms
+                     ? nl_cuda_blas_linear(b->blas, panel->products, panel->terms, rows, NL_BF16, 3 * n,
+                                           panel->rows, weight->pitch, weight->pitch, weight->cols, error)
+                     : nl_cuda_blas_linear(b->blas, panel->products, linear->in, rows, NL_F32, n, panel->rows,
+                                           linear->in_width, weight->pitch, weight->cols, error);
+    if (failed)
+        return -1;
+    return NL_CUDA(error, nl_cuda_run_finish(&finish, n, b->stream));
+}
+
+int nl_cuda_prefill_linear(struct cuda_backend *b, const struct nl_cuda_linear *linear, uint32_t n,
+                           struct nl_error *error)
+{
+    const struct nl_cuda_matrix *weight = &linear->segment[0].weight;
+    bool terms = weight->dtype == NL_BF16, widens = weight->dtype == NL_F16;
+    uint64_t row_bytes = (uint64_t)n * (terms ? 3 : 1) * sizeof(float) + (widens ? weight->pitch * 4ull : 0);
+    uint64_t term_bytes = terms ? rounded(3ull * n * weight->pitch * 2) : 0;
+    uint32_t most = 0, rows = (uint32_t)(PANEL_BYTES / row_bytes > 0 ? PANEL_BYTES / row_bytes : 1);
+    for (uint32_t s = 0; s < linear->n_segments; s++)
+        most = linear->segment[s].weight.rows > most ? linear->segment[s].weight.rows : most;
+    rows = rows < most ? rows : most;
+    uint64_t product_bytes = rounded((uint64_t)rows * n * (terms ? 3 : 1) * sizeof(float));
+    uint64_t widened_bytes = widens ? (uint64_t)rows * weight->pitch * sizeof(float) : 0;
+    if (need_blas(b, error) != 0 || scratch(b, term_bytes + product_bytes + widened_bytes, error) != 0)
+        return -1;
+    struct panel panel = {.terms = b->scratch,
+                          .products = (float *)(b->scratch + term_bytes),
+                          .widened = (float *)(b->scratch + term_bytes + product_bytes)};
+    if (terms && NL_CUDA(error, nl_cuda_run_split_terms(panel.terms, weight->pitch, linear->in,
+                                                        linear->in_width, n, b->stream)) != 0)
+        return -1;
+    for (uint32_t s = 0; s < linear->n_segments; s++) {
+        panel.segment = &linear->segment[s];
+        uint32_t all = panel.segment->weight.rows;
+        for (panel.first = 0; panel.first < all; panel.first += panel.rows) {
+            panel.rows = all - panel.first < rows ? all - panel.first : rows;
+            if (run_panel(b, linear, &panel, n, error) != 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+/* Floats that a tile of `queries` queries of `n_kv` KV heads needs. */
+static uint64_t tile_floats(const struct nl_cuda_attention *a, uint64_t queries, uint64_t n_keys,
+                            uint64_t n_kv)
+{
+    uint64_t heads = queries * (a->n_heads / a->n_kv_heads);
+    return n_kv * (2 * heads * a->head_dim + 2 * n_keys * a->head_dim + heads * n_keys);
+}
+
+/* One tile for all KV heads, as many of them at a time as the scratch has room for. */
+static int run_tile(struct cuda_backend *b, struct nl_cuda_tile *tile, struct nl_error *error)
+{
+    const struct nl_cuda_attention *a = &tile->attention;
+    uint32_t n_kv = a->n_kv_heads, rep = a->n_heads / a->n_kv_heads, dim = a->head_dim;
+    while (n_kv > 1 && tile_floats(a, tile->n_queries, tile->n_keys, n_kv) * sizeof(float) > TILE_BYTES)
+        n_kv = (n_kv + 1) / 2;
+    if (scratch(b, tile_floats(a, tile->n_queries, tile->n_keys, n_kv) * sizeof(float), error) != 0)
+        return -1;
+    for (tile->head = 0; tile->head < a->n_kv_heads; tile->head += tile->n_kv) {
+        tile->n_kv = a->n_kv_heads - tile->head < n_kv ? a->n_kv_heads - tile->head : n_kv;
+        tile->queries = (float *)b->scratch;
+        tile->mixed = tile->queries + (size_t)tile->n_kv * tile->n_queries * rep * dim;
+        tile->keys = tile->mixed + (size_t)tile->n_kv * tile->n_queries * rep * dim;
+        tile->values = tile->keys + (size_t)tile->n_kv * tile->n_keys * dim;
+        tile->scores = tile->values + (size_t)tile->n_kv * tile->n_keys * dim;
+        const struct nl_cuda_step *step = (const struct nl_cuda_step *)b->step.device;
+        if (NL_CUDA(error, nl_cuda_run_gather(tile, step, b->stream)) != 0 ||
+            nl_cuda_blas_batch(b->blas, tile->scores, tile->queries, tile->keys, true, tile->n_queries * rep,
+                               tile->n_keys, dim, tile->n_kv, error) != 0 ||
+            NL_CUDA(error, nl_cuda_run_softmax(tile, b->stream)) != 0 ||
+            nl_cuda_blas_batch(b->blas, tile->mixed, tile->scores, tile->values, false, tile->n_queries * rep,
+                               dim, tile->n_keys, tile->n_kv, error) != 0 ||
+            NL_CUDA(error, nl_cuda_run_scatter(tile, b->stream)) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Rows [first, first + n) of one sequence, in tiles; keys end with the tile. */
+static int run_sequence(struct cuda_backend *b, const struct nl_cuda_attention *attention,
+                        const struct nl_step *step, uint32_t first, uint32_t n, uint32_t sequence,
+                        struct nl_error *error)
+{
+    uint32_t most = b->tile;
+    for (uint32_t done = 0; done < n;) {
+        struct nl_cuda_tile tile = {.attention = *attention, .first = first + done, .sequence = sequence};
+        tile.position = step->positions[first + done];
+        uint32_t begin = tile.position < attention->window ? 0 : tile.position + 1 - attention->window;
+        tile.key_begin = begin / NL_BLOCK * NL_BLOCK;
+        tile.n_queries = n - done < most ? n - done : most;
+        tile.n_keys = tile.position + tile.n_queries - tile.key_begin;
+        if (tile.n_queries > 1 && tile_floats(attention, tile.n_queries, tile.n_keys, 1) * 4 > TILE_BYTES) {
+            most = (tile.n_queries + 1) / 2;
+            continue;
+        }
+        if (run_tile(b, &tile, error) != 0)
+            return -1;
+        done += tile.n_queries;
+    }
+    return 0;
+}
+
+int nl_cuda_prefill_attention(struct cuda_backend *b, const struct nl_cuda_attention *attention,
+                              const struct nl_step *step, struct nl_error *error)
+{
+    const struct nl_cuda_step *device_step = (const struct nl_cuda_step *)b->step.device;
+    uint32_t sequence = 0, end;
+    if (need_blas(b, error) != 0)
+        return -1;
+    for (uint32_t first = 0; first < step->n_tokens; first = end, sequence++) {
+        end = first + 1;
+        while (end < step->n_tokens && step->slots[end] == step->slots[first])
+            end++;
+        int failed = end - first > NL_CUDA_VECTORS
+                         ? run_sequence(b, attention, step, first, end - first, sequence, error)
+                         : NL_CUDA(error, nl_cuda_run_attention(attention, device_step, first, end - first,
+                                                                b->stream));
+        if (failed)
+            return -1;
+    }
+    return 0;
+}
