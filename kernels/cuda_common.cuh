@@ -3,7 +3,7 @@
  *
  * The same sources are compiled by nvcc and, with NL_EMU, by a C++ compiler for the emulation in tests/emu.
  * So that both agree: block sizes are multiples of 32; nobody returns before a barrier or a warp operation
- * unless the whole block does; masks are full; kernels are started by nl_launch and take their dynamic shared
+ * unless the whole block does; masks are full; kernels are started by nl_launch and take dynamic shared
  * memory from NL_SHARED_MEMORY. The compiler contracts nothing (-fmad=false): where a fused multiply-add is
  * meant it is written, so that a fused operation gives the bits of its parts run one after the other.
  */
@@ -21,11 +21,10 @@
 
 enum { NL_WARP = 32 };
 
-#ifndef NL_EMU /* the emulation's own is included before everything else */
+#ifndef NL_EMU /* the emulation, included before everything else, has its own */
 #define NL_SHARED_MEMORY(type, name)                                                                         \
     extern __shared__ __align__(16) unsigned char nl_shared_bytes[];                                         \
     type *name = reinterpret_cast<type *>(nl_shared_bytes)
-#endif
 
 /* kernel<<<grid, block, shared, stream>>>(arguments...), allowed to start while the kernel before it ends
    where the device can do that: every kernel begins with nl_begin(). */
@@ -45,6 +44,7 @@ static cudaError_t nl_launch(void (*kernel)(Parameters...), dim3 grid, dim3 bloc
     config.numAttrs = nl_cuda_early_start ? 1 : 0;
     return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
 }
+#endif
 
 /* Lets the next kernel be set up, and waits until all that the kernels before this one wrote is there. */
 static __device__ inline void nl_begin()
