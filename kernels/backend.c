@@ -51,11 +51,6 @@ int nl_backend_run(struct nl_backend *backend, const struct nl_step *step, const
     return backend->calls->run(backend, step, observer, error);
 }
 
-uint64_t nl_plan_block_size(const struct nl_plan *plan)
-{
-    return (uint64_t)plan->n_layers * 2 * plan->n_kv_heads * NL_BLOCK * plan->head_dim * sizeof(float);
-}
-
 /* Opens NAME in $NL_BACKEND_DIR, else in the library directory, else beside the executable or in ../ of it.
  */
 static void *open_library(const char *name, struct nl_error *error)

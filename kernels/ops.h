@@ -147,7 +147,10 @@ struct nl_step {
 };
 
 /* Bytes of one cache block: for each layer K, then V, each [n_kv_heads][NL_BLOCK][head_dim] float32. */
-uint64_t nl_plan_block_size(const struct nl_plan *);
+static inline uint64_t nl_plan_block_size(const struct nl_plan *plan)
+{
+    return (uint64_t)plan->n_layers * 2 * plan->n_kv_heads * NL_BLOCK * plan->head_dim * sizeof(float);
+}
 
 struct nl_backend;
 
