@@ -96,6 +96,11 @@ test: deps
 test-only: all $(UNIT) $(TOOLS)
 	@B=$B tests/run.sh $(TESTS)
 
+# The programs on a model against what transformers did: MODEL, a model folder; GOLDEN, what tests/reference/verify.py kept.
+GOLDEN ?= $(MODEL)/golden
+verify: all
+	@B=$B tests/verify.sh "$(MODEL)" "$(GOLDEN)"
+
 demo: deps
 	@$(MAKE) --no-print-directory all
 	@PATH="$(CURDIR)/$B/bin:$$PATH" examples/demo.sh
@@ -137,6 +142,6 @@ check-fuzz:
 clean:
 	rm -rf build build-*
 
-.PHONY: all deps test test-only demo install uninstall check-format check-lint check-tidy check-fuzz clean
+.PHONY: all deps test test-only verify demo install uninstall check-format check-lint check-tidy check-fuzz clean
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(wildcard $B/obj/cmd/*.d $B/obj/tests/unit/parts/*.d $B/cuda/*.d $B/tests/*.d $B/tools/*.d)
