@@ -23,7 +23,7 @@ void *nl_cuda_alloc(uint64_t bytes, const char *what, struct nl_error *error)
     void *memory = NULL;
     char text[120];
     snprintf(text, sizeof text, "%llu bytes for the %s", (unsigned long long)bytes, what);
-    return nl_cuda_check(error, cudaMalloc(&memory, bytes), text) == 0 ? memory : NULL;
+    return nl_cuda_check(error, cudaMalloc(&memory, bytes ? bytes : 1), text) == 0 ? memory : NULL;
 }
 
 void nl_cuda_drop_graphs(struct cuda_backend *b)
