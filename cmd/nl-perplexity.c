@@ -12,8 +12,8 @@
 static const char help[] =
     "usage: nl-perplexity [OPTION]... < IDS\n"
     "       nl-perplexity --reference LOGITS [OPTION]... < LOGITS\n"
-    "Tell how well a language model predicts sequences of token ids; or how far two runs of\n"
-    "nl-forward --all over the same ids are apart.\n"
+    "Tell how well a language model predicts sequences of token ids; or how far two runs over\n"
+    "the same ids are apart.\n"
     "\n" NL_MODEL_HELP "      --window N                ids that are seen at once (the context)\n"
     "      --stride N                ids from one window to the next (the window)\n"
     "      --windows N               score only the first N windows of a sequence\n"
