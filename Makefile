@@ -86,6 +86,8 @@ $B/cuda/%.c.o: kernels/%.c
 	@mkdir -p $(@D)
 	$(call Q,CC) $(CC) $(ALL_CFLAGS) -fPIC -fvisibility=hidden -isystem $(CUDA_HOME)/include -MMD -MP -c -o $@ $<
 
+include tests/emu/emu.mk
+
 # Installs what is missing where that is allowed; DEPS=no turns it off.
 deps:
 	@DEPS=$(DEPS) tests/deps.sh $(PKGS)
@@ -115,7 +117,7 @@ uninstall:
 	for page in $(MAN); do rm -f $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}; done
 
 check-format:
-	clang-format --dry-run -Werror cmd/*.[ch] lib/*.[ch] kernels/*.[ch] tests/unit/*.[ch]
+	clang-format --dry-run -Werror cmd/*.[ch] lib/*.[ch] kernels/*.[ch] tests/unit/*.[ch] tests/emu/*.cpp tests/emu/*.h tests/emu/*.cu
 
 check-lint:
 	shellcheck -x .ci/run tests/*.sh tests/cli/tap.sh examples/*.sh $$(grep -l '^#!/bin/bash' tests/cli/*.t)
