@@ -55,6 +55,8 @@ static void read_sizes(struct nl_keys *keys, struct nl_config *config)
         keys, either(keys, "max_position_embeddings", "n_positions"), arch->max_positions, 1, INT32_MAX);
     config->norm_epsilon = (float)nl_keys_number(keys, either(keys, "rms_norm_eps", "layer_norm_epsilon"),
                                                  arch->norm_epsilon, -1, 1);
+    if (config->norm_epsilon < 0)
+        nl_keys_fault(keys, NL_DATA, "the epsilon of norms is below 0");
     if (keys->failed)
         return;
     bool has_head_dim = !arch->no_head_dim && (arch->head_dim || nl_json_get(keys->object, "head_dim"));
