@@ -25,7 +25,7 @@ struct nl_backend {
 
 /* What a backend in a shared object exports as NL_BACKEND_SYMBOL. It is of use only to the programs it was
    built with: the number changes with every change of ops.h and this file. */
-enum { NL_BACKEND_ABI = 1 };
+enum { NL_BACKEND_ABI = 2 };
 #define NL_BACKEND_SYMBOL "nl_backend_entry"
 struct nl_backend_entry {
     uint32_t abi;

@@ -188,8 +188,10 @@ static void run_region(void *context, unsigned thread)
         nl_pool_barrier(backend->pool);
         if (region->observer) {
             if (thread == 0)
-                region->observer->seen(region->observer->context, job.op, backend->buffers);
-            nl_pool_barrier(backend->pool);
+                region->observer->seen(region->observer->context, job.op,
+                                       region->observer->blind ? NULL : backend->buffers);
+            if (!region->observer->blind)
+                nl_pool_barrier(backend->pool);
         }
     }
 }

@@ -203,20 +203,21 @@ static int run_ops(struct cuda_backend *b, const struct nl_cuda_op *ops, size_t 
     return 0;
 }
 
-/* The buffers' rows, brought to the host after each operation. */
+/* Operation by operation; the buffers' rows are brought to the host after each, unless nobody looks. */
 static int run_observed(struct cuda_backend *b, const struct nl_step *step, uint32_t splits,
                         const struct nl_observer *observer, struct nl_error *error)
 {
     float *host[NL_MAX_BUFFERS] = {0};
+    uint32_t n_buffers = observer->blind ? 0 : b->plan->n_buffers;
     int result = 0;
-    for (uint32_t i = 0; i < b->plan->n_buffers && result == 0; i++) {
+    for (uint32_t i = 0; i < n_buffers && result == 0; i++) {
         host[i] = calloc((size_t)b->plan->max_tokens * b->plan->width[i], sizeof(float));
         if (!host[i])
             result = nl_fail_memory(error, "copy of activations");
     }
     for (size_t i = 0; i < b->n_plain && result == 0; i++) {
         result = run_named(b, &b->plain[i], step, splits, step->n_tokens > NL_CUDA_VECTORS, error);
-        for (uint32_t k = 0; k < b->plan->n_buffers && result == 0; k++)
+        for (uint32_t k = 0; k < n_buffers && result == 0; k++)
             result =
                 NL_CUDA(error, cudaMemcpyAsync(host[k], b->buffers[k],
                                                (size_t)step->n_tokens * b->plan->width[k] * sizeof(float),
@@ -224,9 +225,9 @@ static int run_observed(struct cuda_backend *b, const struct nl_step *step, uint
         if (result == 0)
             result = NL_CUDA(error, cudaStreamSynchronize(b->stream));
         if (result == 0)
-            observer->seen(observer->context, b->plain[i].op, host);
+            observer->seen(observer->context, b->plain[i].op, observer->blind ? NULL : host);
     }
-    for (uint32_t i = 0; i < b->plan->n_buffers; i++)
+    for (uint32_t i = 0; i < n_buffers; i++)
         free(host[i]);
     return result;
 }

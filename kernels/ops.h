@@ -185,6 +185,8 @@ struct nl_observer {
     void *context;
     void (*begin)(void *context,
                   const struct nl_step *step); /* NULL, or called by the engine before each step */
+    bool blind; /* the buffers are not looked at: seen gets NULL for them, and the next operation may have
+                   begun */
 };
 /* Runs one step. The caller has checked ids, positions and tables. */
 int nl_backend_run(struct nl_backend *, const struct nl_step *step, const struct nl_observer *observer,

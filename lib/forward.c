@@ -57,10 +57,16 @@ static void note_failure(struct nl_forward *forward, const struct nl_error *fail
         forward->status = failure->code;
 }
 
-/* A step, recorded where that was asked for. */
+/* A step, recorded or timed where that was asked for. */
 static int run_step(struct nl_forward *forward, struct nl_feed *feed, struct nl_error *error)
 {
     struct nl_engine *engine = forward->intake.engine;
+    if (forward->profile) {
+        struct nl_observer observer = nl_profile_observer(forward->profile);
+        if (nl_profile_reserve(forward->profile, nl_engine_model(engine), error) != 0)
+            return -1;
+        return nl_engine_step_observed(engine, feed, 1, &observer, error);
+    }
     if (!forward->trace)
         return nl_engine_step(engine, feed, 1, error);
     uint32_t length = nl_sequence_length(feed->sequence) + feed->count;

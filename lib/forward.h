@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include "intake.h"
+#include "profile.h"
 #include "trace.h"
 
 struct nl_forward {
@@ -16,6 +17,7 @@ struct nl_forward {
     bool all; /* logits for every position */
     struct nl_trace
         *trace; /* of the first sequence, the only one then; all its rows are outputs; NULL: none */
+    struct nl_profile *profile;                   /* NULL: none; not with a trace */
     struct nl_reader *feedback;                   /* of the FIFO, fragments allowed; NULL: none */
     int feedback_fd, output_fd;                   /* watched while waiting for the FIFO */
     const volatile sig_atomic_t *signal;          /* not 0: finish the step and stop */
