@@ -244,6 +244,13 @@ void host_reads_device()
     say("%g", double(d[5]));
 }
 
+void host_reads_pages()
+{
+    setenv("NL_EMU_KEYS", "0", 1);
+    emu_reset();
+    host_reads_device();
+}
+
 void host_pointer()
 {
     float *d = device_floats(N), host[N] = {1};
@@ -368,6 +375,8 @@ const test_case host_cases[] = {
      nullptr},
     {"device memory never written", device_not_written, RIGHT, "ffffffff x 128", nullptr},
     {"host reads device memory", host_reads_device, DIES, "host access to device memory", nullptr},
+    {"host reads device memory, without protection keys", host_reads_pages, DIES,
+     "host access to device memory", nullptr},
     {"a host pointer given to a kernel", host_pointer, DIES, "argument 1, ", nullptr},
     {"a host pointer in a structure", hidden_host_pointer, DIES, "argument 1 holds a host pointer", nullptr},
     {nullptr, nullptr, RIGHT, nullptr, nullptr},

@@ -52,35 +52,41 @@ static thread *current()
 
 /* ---- choosing who runs ---- */
 
-static unsigned pick_bit(uint32_t set, unsigned after)
+static inline unsigned lowest(uint32_t set)
 {
-    unsigned shift;
+    return unsigned(__builtin_ctz(set));
+}
+
+/* One of the set: the next above `after`, or the next below, else from the other end; or any. */
+static inline unsigned pick_bit(uint32_t set, unsigned after)
+{
+    uint32_t part;
     switch (the_options.order) {
-    case FORWARD: /* the next above, else the lowest */
-        shift = (after + 1) & 31;
-        break;
-    case REVERSE: { /* the next below, else the highest */
-        uint32_t below = set & ((1u << after) - 1);
-        return 31 - unsigned(__builtin_clz(below ? below : set));
-    }
+    case FORWARD:
+        part = set & (~1u << after);
+        return lowest(part ? part : set);
+    case REVERSE:
+        part = set & ((1u << after) - 1);
+        return 31 - unsigned(__builtin_clz(part ? part : set));
     default:
-        shift = random_bits() & 31;
+        part = set & (~0u << (random_bits() & 31));
+        return lowest(part ? part : set);
     }
-    uint32_t turned = set >> shift | set << ((32 - shift) & 31);
-    return (unsigned(__builtin_ctz(turned)) + shift) & 31;
 }
 
 /* NULL: no thread can run. */
-static thread *pick()
+static inline thread *pick(const thread *self)
 {
     block_state &b = the_block;
+    unsigned end = the_options.order == REVERSE ? 0 : 31, w = end, lane = end;
     if (!b.ready)
         return nullptr;
-    unsigned w = current() ? current()->warp : 0, lane = current() ? current()->lane : 31;
-    bool stay = b.ready >> w & 1 && current() && !(the_options.order == RANDOM && (random_bits() & 7) == 0);
-    if (!stay) {
-        w = pick_bit(b.ready, current() ? w : the_options.order == REVERSE ? 0 : 31);
-        lane = the_options.order == REVERSE ? 0 : 31;
+    bool stay = self && b.ready >> self->warp & 1 && (the_options.order != RANDOM || (random_bits() & 7));
+    if (stay) {
+        w = self->warp;
+        lane = self->lane;
+    } else {
+        w = pick_bit(b.ready, self ? self->warp : end);
     }
     return threads[32 * w + pick_bit(b.warps[w].runnable, lane)];
 }
@@ -118,7 +124,7 @@ static void set_blocked(warp_state &w, unsigned lane)
 /* Lets others run until the current thread, which is blocked or has left, can run again. */
 static void give_way()
 {
-    thread *self = current(), *next = pick();
+    thread *self = current(), *next = pick(self);
     fiber *to = &host;
     if (next)
         to = &next->own;
@@ -195,8 +201,8 @@ static void complete_group(warp_state &w, unsigned index)
 }
 
 /* The group that `self` belongs to, new if it is the first. */
-static unsigned join_group(warp_state &w, const thread *self, warp_op op, unsigned mask, int width,
-                           place where)
+static inline unsigned join_group(warp_state &w, const thread *self, warp_op op, unsigned mask, int width,
+                                  place where)
 {
     for (unsigned i = 0; i < w.n_groups; i++) {
         const warp_group &g = w.groups[i];
@@ -300,7 +306,7 @@ static void run_block(const launch_record &l, uint64_t index)
     the_counters.blocks++;
     the_counters.threads += b.n_threads;
     sync_release(&start_token);
-    thread *first = pick();
+    thread *first = pick(nullptr);
     current_thread = first;
     fiber_switch(&host, &first->own);
     sync_acquire(&end_token);

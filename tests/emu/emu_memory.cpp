@@ -58,12 +58,43 @@ static void *map_none(size_t size)
     return p;
 }
 
+/*
+ * Access is switched by a protection key of the processor where it has them (nanoseconds), else by mprotect.
+ */
+static int key = -1;
+
+static void choose_key()
+{
+#if defined(PKEY_DISABLE_ACCESS)
+    if (the_options.keys)
+        key = pkey_alloc(0, PKEY_DISABLE_ACCESS);
+#endif
+}
+
 static void protect(const device_allocation &a, int protection)
 {
-    if (mprotect(a.mapped, a.mapped_size, protection) != 0) {
+#if defined(PKEY_DISABLE_ACCESS)
+    int result = key < 0 ? mprotect(a.mapped, a.mapped_size, protection)
+                         : pkey_mprotect(a.mapped, a.mapped_size, PROT_READ | PROT_WRITE, key);
+#else
+    int result = mprotect(a.mapped, a.mapped_size, protection);
+#endif
+    if (result != 0) {
         perror("emu: mprotect");
         abort();
     }
+}
+
+static void protect_all(bool open)
+{
+#if defined(PKEY_DISABLE_ACCESS)
+    if (key >= 0) {
+        pkey_set(key, open ? 0 : PKEY_DISABLE_ACCESS);
+        return;
+    }
+#endif
+    for (const auto &entry : allocations)
+        protect(entry.second, open ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
 static void fill(char *address, size_t size)
@@ -80,21 +111,23 @@ void *device_allocate(size_t size)
 {
     if (size > the_options.memory - used)
         return nullptr;
-    if (!arena)
+    if (!arena) {
         arena = arena_next = static_cast<char *>(map_none(ADDRESSES));
+        choose_key();
+    }
     size_t usable = round_up(size ? size : 1, ALIGNMENT), mapped_size = round_up(usable, PAGE);
     if (mapped_size + PAGE > size_t(arena + ADDRESSES - arena_next))
         return nullptr;
     device_allocation a = {arena_next, mapped_size, arena_next + mapped_size - usable, size, usable};
     arena_next += mapped_size + PAGE;
+    device_open();
     protect(a, PROT_READ | PROT_WRITE);
     fill(a.address, size);
     memset(a.address + size, SLACK_BYTE, usable - size);
     __asan_poison_memory_region(a.mapped, size_t(a.address - a.mapped));
     __asan_poison_memory_region(a.address + size, usable - size);
-    if (!n_open)
-        protect(a, PROT_NONE);
     allocations[a.address] = a;
+    device_close();
     used += size;
     return a.address;
 }
@@ -128,15 +161,13 @@ uint64_t device_used()
 void device_open()
 {
     if (n_open++ == 0)
-        for (const auto &entry : allocations)
-            protect(entry.second, PROT_READ | PROT_WRITE);
+        protect_all(true);
 }
 
 void device_close()
 {
     if (--n_open == 0)
-        for (const auto &entry : allocations)
-            protect(entry.second, PROT_NONE);
+        protect_all(false);
 }
 
 /* Reads what is poisoned for all others. */

@@ -96,6 +96,7 @@ void options_reset()
     load_faults();
     the_options.memory = number_of("NL_EMU_MEMORY", uint64_t(16) << 30);
     the_options.capability = int(number_of("NL_EMU_CC", 90));
+    the_options.keys = number_of("NL_EMU_KEYS", 1) != 0;
     the_options.stats = getenv("NL_EMU_STATS") != nullptr;
 }
 

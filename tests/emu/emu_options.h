@@ -16,7 +16,7 @@ struct options {
     order_kind order;
     uint64_t memory;
     int capability;
-    bool stats;
+    bool stats, keys;
     /* 0: never */
     uint64_t fail_malloc, fail_host, fail_launch, fail_kernel, lost;
 };
