@@ -34,7 +34,7 @@ CUDA_ARCHS ?= 75 80 90 120
 CUDA_HOME = $(abspath $(dir $(NVCC))..)
 CUDA_BACKEND = $(if $(SAN),,$(if $(filter yes,$(CUDA)),$B/libnl_cuda.so))
 CUDA_OBJ = $(patsubst kernels/%,$B/cuda/%.o,$(wildcard kernels/cuda_*.cu kernels/cuda_*.c) kernels/base.c)
-NVCC_FLAGS = -std=c++17 -O3 -lineinfo -fmad=false -Ikernels -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra \
+NVCC_FLAGS = -std=c++17 -O3 -lineinfo -fmad=false -Xptxas -v,-warn-spills,-Werror -Ikernels -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra \
 	$(foreach arch,$(CUDA_ARCHS),-gencode arch=compute_$(arch),code=sm_$(arch)) \
 	-gencode arch=compute_$(firstword $(CUDA_ARCHS)),code=compute_$(firstword $(CUDA_ARCHS))
 
@@ -80,7 +80,8 @@ $B/libnl_cuda.so: $(CUDA_OBJ)
 
 $B/cuda/%.cu.o: kernels/%.cu
 	@mkdir -p $(@D)
-	$(call Q,NVCC) $(NVCC) $(NVCC_FLAGS) -MMD -MP -c -o $@ $<
+	$(call Q,NVCC) $(NVCC) $(NVCC_FLAGS) -MMD -MP -c -o $@ $< 2> $@.ptxas || { cat $@.ptxas; rm -f $@; exit 1; }
+	@grep -vE '^ptxas info|^ +[0-9]+ bytes stack frame' $@.ptxas || true
 
 $B/cuda/%.c.o: kernels/%.c
 	@mkdir -p $(@D)
@@ -129,6 +130,11 @@ check-tidy:
 	printf '%s\n' $(wildcard cmd/*.c lib/*.c kernels/*.c) | \
 		xargs -P "$$(nproc)" -I{} clang-tidy --quiet --warnings-as-errors='*' {} -- -std=c17 -D_GNU_SOURCE -Ilib -Ikernels -Icmd
 
+# Registers and shared memory of every kernel against the committed table; `tests/registers.sh B > tests/registers.txt`
+# makes it anew.
+check-registers: $(CUDA_BACKEND)
+	tests/registers.sh $B check
+
 # Each parser under libFuzzer for some seconds, from the test data.
 FUZZ_SECONDS ?= 10
 check-fuzz:
@@ -144,6 +150,6 @@ check-fuzz:
 clean:
 	rm -rf build build-*
 
-.PHONY: all deps test test-only verify demo install uninstall check-format check-lint check-tidy check-fuzz clean
+.PHONY: all deps test test-only verify demo install uninstall check-format check-lint check-tidy check-registers check-fuzz clean
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(wildcard $B/obj/cmd/*.d $B/obj/tests/unit/parts/*.d $B/cuda/*.d $B/tests/*.d $B/tools/*.d)

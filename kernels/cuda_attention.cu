@@ -40,7 +40,7 @@ __device__ inline void score(float *weights, const float *q, const nl_cuda_atten
     for (uint32_t position = p.lo + threadIdx.x / NL_WARP; position <= p.hi; position += WARPS) {
         const float *k = cached(a, p, position, 0);
         float sums[G] = {};
-#pragma unroll 4
+#pragma unroll 2
         for (uint32_t i = lane; i < dim; i += NL_WARP) {
             float key = k[i];
             for (int h = 0; h < G; h++)
@@ -84,7 +84,7 @@ __device__ inline void mix(float *mixed, const float *weights, const nl_cuda_att
     const uint32_t lane = threadIdx.x % NL_WARP, warp = threadIdx.x / NL_WARP, dim = a.head_dim;
     for (uint32_t i = lane; i < dim; i += NL_WARP) {
         float sums[G] = {};
-#pragma unroll 4
+#pragma unroll 2
         for (uint32_t position = p.lo + warp; position <= p.hi; position += WARPS) {
             float value = cached(a, p, position, 1)[i];
             for (int h = 0; h < G; h++)

@@ -9,11 +9,13 @@ __global__ void qk_norm(nl_cuda_rope r)
 {
     __shared__ float space[NL_WARP];
     nl_begin();
-    uint32_t group = blockIdx.x, part = group < r.norm[0].count ? 0 : 1;
-    group -= part ? r.norm[0].count : 0;
-    uint32_t width = r.norm[part].width;
-    float *x = r.qkv + static_cast<size_t>(blockIdx.y) * r.row_width + r.norm[part].column + group * width;
-    nl_cuda_norm norm = {r.norm[part].weight, nullptr, r.epsilon, false};
+    const bool is_q =
+        blockIdx.x < r.norm[0].count; /* an index into the parameters would copy them to the stack */
+    const uint32_t group = is_q ? blockIdx.x : blockIdx.x - r.norm[0].count;
+    const uint32_t width = is_q ? r.norm[0].width : r.norm[1].width;
+    float *x = r.qkv + static_cast<size_t>(blockIdx.y) * r.row_width +
+               (is_q ? r.norm[0].column : r.norm[1].column) + group * width;
+    nl_cuda_norm norm = {is_q ? r.norm[0].weight : r.norm[1].weight, nullptr, r.epsilon, false};
     nl_moments moments = nl_row_moments(x, width, norm, space);
     for (uint32_t i = threadIdx.x; i < width; i += blockDim.x)
         x[i] = nl_normed(x[i], i, moments, norm);
@@ -40,7 +42,7 @@ __global__ void rope(nl_cuda_rope r, const nl_cuda_step *step)
     const uint32_t t = blockIdx.y, head = blockIdx.x, dim = r.head_dim, position = step->positions[t];
     const bool is_q = head < r.n_heads, is_v = head >= r.n_heads + r.n_kv_heads;
     float *row = r.qkv + (static_cast<size_t>(t) * (r.n_heads + 2 * r.n_kv_heads) + head) * dim;
-    const float *weight = r.norm[is_q ? 0 : 1].weight;
+    const float *weight = is_q ? r.norm[0].weight : r.norm[1].weight;
     if (weight && !is_v) {
         nl_cuda_norm norm = {weight, nullptr, r.epsilon, false};
         nl_moments moments = nl_row_moments(row, dim, norm, space);
