@@ -68,6 +68,7 @@ TOKENIZER = $(sort $(wildcard lib/tok*.[ch] lib/regex*.[ch] lib/unicode*.[ch]))
 ISA_tok_cache = -DTOK_CACHE_FORMAT=$(shell cat $(TOKENIZER) | cksum | cut -d' ' -f1)u
 $B/obj/lib/tok_cache.o: $(TOKENIZER)
 
+ISA_backend = -DNL_LIBRARY_DIR='"$(PREFIX)/lib/nanollm"'
 ISA_cpu_portable = -O3
 ifeq ($(shell uname -m),x86_64)
 ISA_cpu_avx2 = -O3 -mavx2 -mfma -mf16c
@@ -111,10 +112,11 @@ demo: deps
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(addprefix $(DESTDIR)$(PREFIX)/share/man/man,1 5 7)
 	install -m 755 $(PROGRAMS:%=$B/bin/%) $(DESTDIR)$(PREFIX)/bin
+	$(if $(CUDA_BACKEND),install -D -m 755 $(CUDA_BACKEND) $(DESTDIR)$(PREFIX)/lib/nanollm/libnl_cuda.so)
 	for page in $(MAN); do install -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}; done
 
 uninstall:
-	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%)
+	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(DESTDIR)$(PREFIX)/lib/nanollm/libnl_cuda.so
 	for page in $(MAN); do rm -f $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}; done
 
 check-format:

@@ -28,7 +28,7 @@ static const char help[] =
     "  -c, --context N               positions of a sequence (max_position_embeddings)\n"
     "      --prefill-chunk N         ids of a prompt that go through at once (512)\n"
     "      --threads N               (the cores that may be used)\n"
-    "      --device DEVICE           cpu, auto\n" CLI_HELP;
+    "      --device DEVICE           auto, cpu, cuda, cuda:N\n" CLI_HELP;
 
 enum {
     OPTION_PROMPT = 0x100,

@@ -46,7 +46,7 @@ enum {
     "      --prefill-chunk N         ids of a prompt that go through at once (512)\n"      \
     "      --batch N                 sequences that run together at most (8)\n"            \
     "      --threads N               (the cores that may be used)\n"                       \
-    "      --device DEVICE           cpu, auto\n"
+    "      --device DEVICE           auto, cpu, cuda, cuda:N\n"
 /* clang-format on */
 
 #endif
