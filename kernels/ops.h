@@ -17,9 +17,12 @@
 
 #include "base.h"
 
+#ifndef NL_BLOCK_POSITIONS
+#define NL_BLOCK_POSITIONS 64 /* tests build with less, a multiple of 16 */
+#endif
 enum {
-    NL_BLOCK = 64,       /* positions in a block of the KV cache */
-    NL_MAX_SEGMENTS = 3, /* weights that share a linear's input */
+    NL_BLOCK = NL_BLOCK_POSITIONS, /* positions in a block of the KV cache */
+    NL_MAX_SEGMENTS = 3,           /* weights that share a linear's input */
     NL_MAX_BUFFERS = 8,
     NL_MAX_ROPES = 2,
 };
