@@ -35,11 +35,13 @@ int nl_rename_parse(struct nl_rename *rename, const char *text, struct nl_error 
     const char *equals = strchr(text, '=');
     if (!equals || equals == text || !equals[1])
         return nl_fail(error, NL_USAGE, "--map takes FROM=TO: %s", text);
-    *rename = (struct nl_rename){text, equals + 1, (size_t)(equals - text)};
+    *rename = (struct nl_rename){.from = text, .to = equals + 1, .from_length = (size_t)(equals - text)};
     const char *a = find_wildcard(rename->from, rename->from_length);
     const char *b = find_wildcard(rename->to, strlen(rename->to));
     if ((a == NULL) != (b == NULL))
         return nl_fail(error, NL_USAGE, "--map has a wildcard on one side only: %s", text);
+    rename->from_wildcard = a;
+    rename->to_wildcard = b;
     size_t rest = a ? rename->from_length - (size_t)(a + wildcard(a) - rename->from) : 0;
     if (a &&
         (find_wildcard(a + wildcard(a), rest) || find_wildcard(b + wildcard(b), strlen(b + wildcard(b)))))
@@ -50,7 +52,7 @@ int nl_rename_parse(struct nl_rename *rename, const char *text, struct nl_error 
 /* Appends the new name; false, and nothing appended, where the pattern does not match. */
 static bool apply(const struct nl_rename *rename, const char *name, struct nl_buf *out)
 {
-    const char *star = find_wildcard(rename->from, rename->from_length);
+    const char *star = rename->from_wildcard, *place = rename->to_wildcard;
     size_t length = strlen(name);
     if (!star) {
         if (length != rename->from_length || memcmp(name, rename->from, length) != 0)
@@ -65,7 +67,6 @@ static bool apply(const struct nl_rename *rename, const char *name, struct nl_bu
     size_t found = length - before - after;
     if (*star == '{' && (found == 0 || strspn(name + before, "0123456789") < found))
         return false;
-    const char *place = find_wildcard(rename->to, strlen(rename->to));
     nl_buf_add(out, rename->to, (size_t)(place - rename->to));
     nl_buf_add(out, name + before, found);
     nl_buf_puts(out, place + wildcard(place));

@@ -14,6 +14,7 @@
 struct nl_rename {
     const char *from, *to; /* the caller's; `from` ends at the '=' */
     size_t from_length;
+    const char *from_wildcard, *to_wildcard; /* in them; NULL: none */
 };
 /* "FROM=TO"; NL_USAGE. */
 int nl_rename_parse(struct nl_rename *, const char *text, struct nl_error *error);

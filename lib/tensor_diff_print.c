@@ -56,7 +56,7 @@ static void add_row(const struct nl_tensor_diff *pair, size_t name_width, size_t
                       (unsigned long long)pair->bad);
         if (pair->bad) {
             nl_buf_puts(out, "  ");
-            add_index(out, pair->a, pair->first_bad);
+            add_index(out, either(pair), pair->first_bad);
         }
     } else {
         nl_buf_printf(out, " %s", nl_verdict_name(pair->verdict));
@@ -78,7 +78,7 @@ static void add_summary(const struct nl_diff *diff, const struct nl_diff_options
         nl_escape(out, first->name, 0);
         nl_buf_puts(out, first->verdict == NL_DIFFERS ? " at " : ": ");
         if (first->verdict == NL_DIFFERS) {
-            add_index(out, first->a, first->first_bad);
+            add_index(out, either(first), first->first_bad);
             nl_buf_printf(out, ": %.9g and %.9g", first->first_a, first->first_b);
         } else {
             nl_buf_puts(out, nl_verdict_name(first->verdict));
@@ -121,7 +121,7 @@ void nl_diff_tsv(const struct nl_diff *diff, struct nl_buf *out)
         else
             nl_buf_puts(out, "\t\t\t\t\t");
         if (pair->bad)
-            add_index(out, pair->a, pair->first_bad);
+            add_index(out, either(pair), pair->first_bad);
         if (pair->bad)
             nl_buf_printf(out, "\t%.9g\t%.9g", pair->first_a, pair->first_b);
         else
@@ -163,7 +163,7 @@ void nl_diff_json(const struct nl_diff *diff, struct nl_buf *out)
         }
         if (pair->bad) {
             nl_buf_puts(out, ",\"first_bad\":");
-            add_index(out, pair->a, pair->first_bad);
+            add_index(out, either(pair), pair->first_bad);
             add_number(out, "a", pair->first_a);
             add_number(out, "b", pair->first_b);
         }
