@@ -149,9 +149,13 @@ check-fuzz:
 			build-fuzz/corpus/$$name || exit 1; \
 	done
 
+# That the tests can fail: likely mistakes, one at a time, in a copy of the tree; some minutes.
+check-mutations:
+	@B=$B tests/mutate.sh
+
 clean:
 	rm -rf build build-*
 
-.PHONY: all deps test test-only verify demo install uninstall check-format check-lint check-tidy check-registers check-fuzz clean
+.PHONY: all deps test test-only verify demo install uninstall check-format check-lint check-tidy check-registers check-fuzz check-mutations clean
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(wildcard $B/obj/cmd/*.d $B/obj/tests/unit/parts/*.d $B/cuda/*.d $B/tests/*.d $B/tools/*.d)

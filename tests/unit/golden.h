@@ -66,7 +66,7 @@ static inline bool isa_available(const char *isa)
 static inline struct nl_engine *open_tiny(const char *folder, const char *isa, unsigned threads)
 {
     struct nl_error error = {0};
-    struct nl_engine_options options = {.device = strcmp(isa, "emu") == 0 ? isa : "cpu",
+    struct nl_engine_options options = {.device = isa && strcmp(isa, "emu") == 0 ? isa : "cpu",
                                         .isa = isa,
                                         .threads = threads,
                                         .context = 4096,
