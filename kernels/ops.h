@@ -188,6 +188,7 @@ struct nl_observer {
     void *context;
     void (*begin)(void *context,
                   const struct nl_step *step); /* NULL, or called by the engine before each step */
+    void (*end)(void *context, const struct nl_step *step); /* the same after it, when the logits have come */
     bool blind; /* the buffers are not looked at: seen gets NULL for them, and the next operation may have
                    begun */
 };

@@ -420,6 +420,8 @@ static int run_step(struct nl_engine *engine, struct nl_feed *feeds, size_t n_fe
         observer->begin(observer->context, &step);
     if (nl_backend_run(engine->backend, &step, observer, error) != 0)
         return -1;
+    if (observer && observer->end)
+        observer->end(observer->context, &step);
     for (uint32_t i = 0; i < step.n_outputs; i++)
         if (engine->best[i] == NL_BEST_NAN)
             return report_nan(engine, &step, error);

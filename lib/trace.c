@@ -142,11 +142,8 @@ static void begin_step(void *context, const struct nl_step *step)
 {
     struct nl_trace *trace = context;
     trace->step = step;
-    for (uint32_t t = 0; t < step->n_tokens; t++) {
-        uint32_t position = step->positions[t];
-        trace->ids[position] = step->ids[t];
-        trace->length = position >= trace->length ? position + 1 : trace->length;
-    }
+    for (uint32_t t = 0; t < step->n_tokens; t++)
+        trace->ids[step->positions[t]] = step->ids[t];
 }
 
 /* Keeps columns [column, column + width) of every row of a buffer of `stride` columns. */
@@ -193,8 +190,6 @@ static void see(void *context, const struct nl_op *op, float *const *buffers)
              c->hidden_size);
     if (op->kind == NL_OP_NORM && op->norm.at_outputs)
         keep_outputs(trace, hidden_states(trace, c->n_layers), buffers[op->out]);
-    else if (op->kind == NL_OP_LOGITS)
-        keep_outputs(trace, logits_rows(trace), trace->step->logits);
     else if ((op->kind == NL_OP_LINEAR || op->kind == NL_OP_QK_NORM) && op->out == NL_BUF_QKV)
         keep_heads(trace, layer, false, buffers[NL_BUF_QKV]);
     else if (op->kind == NL_OP_ROPE)
@@ -207,9 +202,18 @@ static void see(void *context, const struct nl_op *op, float *const *buffers)
              buffers[NL_BUF_BRANCH], 0, c->hidden_size);
 }
 
+/* A device brings the logits to the host last. */
+static void end_step(void *context, const struct nl_step *step)
+{
+    struct nl_trace *trace = context;
+    keep_outputs(trace, logits_rows(trace), step->logits);
+    uint32_t end = step->positions[step->n_tokens - 1] + 1;
+    trace->length = end > trace->length ? end : trace->length;
+}
+
 struct nl_observer nl_trace_observer(struct nl_trace *trace)
 {
-    return (struct nl_observer){.seen = see, .begin = begin_step, .context = trace};
+    return (struct nl_observer){.seen = see, .begin = begin_step, .end = end_step, .context = trace};
 }
 
 /* The probabilities of one head at one position: out[T]. */

@@ -50,11 +50,11 @@ static void write_and_open(struct traced *t)
 }
 
 /* The prompt in steps of at most `chunk` ids. */
-static void open_traced(struct traced *t, const char *name, size_t chunk)
+static void open_traced(struct traced *t, const char *name, const char *isa, size_t chunk)
 {
     struct nl_error error = {0};
     golden_open(&t->golden, name);
-    t->engine = open_tiny(t->golden.folder, NULL, 2);
+    t->engine = open_tiny(t->golden.folder, isa, 2);
     t->trace = nl_trace_new(&error);
     t->sequence = nl_engine_new_sequence(t->engine, &error);
     assert_non_null(t->trace);
@@ -168,7 +168,7 @@ static void check_rotation(const struct traced *t, uint32_t layer, const char *b
 static void check_model(void **state)
 {
     struct traced t;
-    open_traced(&t, *state, 7);
+    open_traced(&t, *state, NULL, 7);
     check_golden(&t);
     for (uint32_t layer = 0; layer < nl_engine_model(t.engine)->config.n_layers; layer++) {
         if (t.golden.n_prompt <= NL_TRACE_ATTENTION)
@@ -186,8 +186,8 @@ static void steps_are_joined(void **state)
 {
     (void)state;
     struct traced whole, cut;
-    open_traced(&whole, "llama", 100);
-    open_traced(&cut, "llama", 1);
+    open_traced(&whole, "llama", NULL, 100);
+    open_traced(&cut, "llama", NULL, 1);
     assert_int_equal(whole.file->count, cut.file->count);
     for (size_t i = 0; i < whole.file->count; i++) {
         const struct nl_tensor *a = &whole.file->tensors[i], *b = &cut.file->tensors[i];
@@ -211,7 +211,7 @@ static void crossing(void **state)
 {
     (void)state;
     struct traced t;
-    open_traced(&t, "phi3-longrope", 100);
+    open_traced(&t, "phi3-longrope", NULL, 100);
     nl_safetensors_close(t.file);
     t.golden.n_prompt = 0; /* nothing says how long it will be */
     size_t n = nl_sequence_length(t.sequence);
@@ -224,13 +224,33 @@ static void crossing(void **state)
     close_traced(&t);
 }
 
+/* Where the buffers are elsewhere and come to the host for the trace, the logits last: CUDA's code on the
+ * CPU. */
+static void on_a_device(void **state)
+{
+    (void)state;
+    struct traced t;
+    if (!isa_available("emu")) {
+        print_message("no headers of CUDA to emulate it\n");
+        skip();
+    }
+    open_traced(&t, "qwen3", "emu", 10);
+    check_golden(&t);
+    for (uint32_t layer = 0; layer < nl_engine_model(t.engine)->config.n_layers; layer++) {
+        check_attention(&t, layer);
+        check_rotation(&t, layer, "layers.%d.k", "layers.%d.k_rope");
+    }
+    close_traced(&t);
+}
+
 int main(void)
 {
-    struct CMUnitTest tests[N_MODELS + 2] = {
+    struct CMUnitTest tests[N_MODELS + 3] = {
         cmocka_unit_test(steps_are_joined),
         cmocka_unit_test(crossing),
+        cmocka_unit_test(on_a_device),
     };
     for (int i = 0; i < N_MODELS; i++)
-        tests[i + 2] = (struct CMUnitTest){models[i], check_model, NULL, NULL, (void *)(uintptr_t)models[i]};
+        tests[i + 3] = (struct CMUnitTest){models[i], check_model, NULL, NULL, (void *)(uintptr_t)models[i]};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
