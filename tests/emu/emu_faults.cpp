@@ -18,6 +18,7 @@ namespace emu
 enum { SIGNAL_STACK = 128 << 10 };
 
 static struct sigaction before;
+static bool installed;
 
 /* The process is about to end: stdio is good enough here. */
 [[noreturn]] static void report(const char *what)
@@ -88,7 +89,6 @@ static void watch_thread()
 
 void faults_watch()
 {
-    static bool installed;
     watch_thread();
     if (installed)
         return;
@@ -98,6 +98,13 @@ void faults_watch()
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&action.sa_mask);
     sigaction(SIGSEGV, &action, &before);
+}
+
+void faults_unwatch()
+{
+    if (installed)
+        sigaction(SIGSEGV, &before, nullptr);
+    installed = false;
 }
 
 } // namespace emu

@@ -337,6 +337,15 @@ void run_grid(const launch_record &l)
     current_block = nullptr;
 }
 
+void grid_free()
+{
+    for (unsigned i = 0; i < n_made; i++) {
+        fiber_free(&threads[i]->own);
+        delete threads[i];
+    }
+    n_made = 0;
+}
+
 /* ---- messages ---- */
 
 void describe_current(char *text, size_t size)

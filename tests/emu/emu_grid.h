@@ -27,6 +27,9 @@ struct launch_record {
 /* Sizes have been checked. Device memory is accessible meanwhile. */
 void run_grid(const launch_record &);
 
+/* Frees the fibers. */
+void grid_free();
+
 /* "kernel NAME, block (x,y,z), thread (x,y,z)", or "" outside of kernels. For messages. */
 void describe_current(char *text, size_t size);
 /* Whether the address is in the guard page of a fiber's stack. */

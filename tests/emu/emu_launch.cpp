@@ -61,6 +61,13 @@ static cudaError_t check_attributes(const cudaLaunchConfig_t &c)
     return cudaSuccess;
 }
 
+/* Two 32-bit numbers side by side, one of them small, are no pointer: code, heap and stacks are high up. */
+static bool may_be_pointer(const void *value)
+{
+    uintptr_t bits = reinterpret_cast<uintptr_t>(value);
+    return bits >> 44 >= 5 && (bits & 0xffffffff) >> 16 != 0 && is_host_memory(value);
+}
+
 /* A kernel that gets a host's pointer would run here, and fault on a device: so pointers are looked at, and
    words of structures that could be one and point to something. */
 static void check_pointers(const kernel_info &info, const kernel_type &type, void **arguments)
@@ -75,7 +82,7 @@ static void check_pointers(const kernel_info &info, const kernel_type &type, voi
             if (p.pointer)
                 fail({nullptr, 0}, "kernel %s: argument %u, %p, is no pointer to device memory",
                      info.name.c_str(), i, value);
-            if (p.size > sizeof(void *) && is_host_memory(value))
+            if (p.size > sizeof(void *) && may_be_pointer(value))
                 fail({nullptr, 0}, "kernel %s: argument %u holds a host pointer, %p, at byte %u",
                      info.name.c_str(), i, value, at);
         }

@@ -286,4 +286,22 @@ void memory_reset()
     n_open = 0;
 }
 
+void memory_free()
+{
+    memory_reset();
+    if (arena)
+        munmap(arena, ADDRESSES);
+    if (shared_end) {
+        __asan_unpoison_memory_region(shared_end - MAX_SHARED, MAX_SHARED);
+        munmap(shared_end - MAX_SHARED, MAX_SHARED + PAGE);
+    }
+#if defined(PKEY_DISABLE_ACCESS)
+    if (key >= 0)
+        pkey_free(key);
+#endif
+    arena = shared_end = nullptr;
+    shared_size = 0;
+    key = -1;
+}
+
 } // namespace emu

@@ -38,9 +38,11 @@ bool is_host_memory(const void *);
    each time. */
 void *guarded_shared(size_t size);
 
-void memory_reset();
+void memory_reset(); /* frees all device memory */
+void memory_free();  /* all that is left, too */
 /* Prepares the calling thread and the process for telling what a wrong access was. */
 void faults_watch();
+void faults_unwatch();
 
 } // namespace emu
 

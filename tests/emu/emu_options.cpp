@@ -76,7 +76,7 @@ static void load_faults()
     }
 }
 
-static void print_stats()
+void print_counters()
 {
     const counters &c = the_counters;
     if (the_options.stats)
@@ -105,7 +105,6 @@ void options_load()
     if (loaded)
         return;
     options_reset();
-    atexit(print_stats);
 }
 
 uint32_t random_bits()

@@ -30,7 +30,8 @@ struct counters {
 extern options the_options;
 extern counters the_counters;
 void options_load();
-void options_reset(); /* loads again and sets the counters to 0 */
+void print_counters(); /* where NL_EMU_STATS asks for it */
+void options_reset();  /* loads again and sets the counters to 0 */
 
 /* Seeded by NL_EMU_ORDER. */
 uint32_t random_bits();

@@ -3,8 +3,10 @@
  * emu_launch.cpp; graphs: emu_graph.cpp.
  */
 #include "emu.h"
+#include "emu_grid.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "emu_memory.h"
@@ -17,10 +19,24 @@ namespace emu
 
 static cudaError_t last_error, device_error;
 
+/* At the end of the process, or when the library is unloaded. */
+static void leave()
+{
+    print_counters();
+    streams_reset();
+    grid_free();
+    memory_free();
+    faults_unwatch();
+}
+
 cudaError_t enter()
 {
+    static bool entered;
     options_load();
     faults_watch();
+    if (!entered)
+        atexit(leave);
+    entered = true;
     if (++the_counters.calls >= the_options.lost && the_options.lost)
         device_error = cudaErrorUnknown; /* what drivers say when a device has fallen off the bus */
     return note(device_error);
