@@ -1,16 +1,24 @@
 /* st-inspect: list and check the tensors of safetensors files. See st-inspect(1). */
+#include <sys/stat.h>
+
 #include "cli.h"
 #include "cli_options.h"
 #include "escape.h"
 #include "inspect.h"
+#include "inspect_model.h"
+#include "inspect_values.h"
 #include "modelpath.h"
 
 static const char help[] =
     "usage: st-inspect [OPTION]... PATH...\n"
     "List the tensors of a .safetensors file, a shard index, a model folder, or ORG/NAME in the\n"
-    "local Hugging Face cache. Reads headers only.\n"
+    "local Hugging Face cache. Reads headers only, unless --values is given.\n"
     "\n"
-    "  (no option)                   a table of the tensors, then totals by type\n"
+    "  (no option)                   a table of the tensors, totals by type, a folder's model\n"
+    "      --summary                 the model of a folder only: its shape, the memory it takes\n"
+    "  -c, --context N               of so many positions (max_position_embeddings)\n"
+    "      --values                  scan the data: NaN, infinities, smallest, largest, mean;\n"
+    "                                status 1 if there is any NaN or infinity\n"
     "      --offsets                 the byte map of each file, with alignment\n"
     "      --tsv                     name, dtype, shape, elements, bytes, place in the file, file\n"
     "      --json                    one object a line for each PATH\n"
@@ -24,12 +32,14 @@ static const char help[] =
     "  -h, --help                    this text\n"
     "      --version                 the version\n";
 
-enum mode { TABLE, OFFSETS = 0x100, TSV, JSON, METADATA, HEADER, CHECK };
+enum mode { TABLE, OFFSETS = 0x100, TSV, JSON, METADATA, HEADER, CHECK, SUMMARY };
+enum { OPTION_VALUES = 0x200 };
 
 struct options {
     struct cli_common common;
     enum mode mode;
-    bool human;
+    bool human, values;
+    uint32_t context; /* 0: the model's own */
 };
 
 static void parse(int argc, char **argv, struct options *options)
@@ -41,21 +51,31 @@ static void parse(int argc, char **argv, struct options *options)
         {"metadata", no_argument, NULL, METADATA},
         {"header", no_argument, NULL, HEADER},
         {"check", no_argument, NULL, CHECK},
+        {"summary", no_argument, NULL, SUMMARY},
+        {"values", no_argument, NULL, OPTION_VALUES},
+        {"context", required_argument, NULL, 'c'},
         {"human", no_argument, NULL, 'H'},
         CLI_OPTIONS,
         {0},
     };
-    for (int c; (c = getopt_long(argc, argv, CLI_SHORT_OPTIONS "H", table, NULL)) != -1;) {
+    for (int c; (c = getopt_long(argc, argv, CLI_SHORT_OPTIONS "Hc:", table, NULL)) != -1;) {
         if (c == 'H') {
             options->human = true;
+        } else if (c == 'c') {
+            options->context = (uint32_t)cli_whole("--context", optarg, 1, INT32_MAX);
+        } else if (c == OPTION_VALUES) {
+            options->values = true;
         } else if (!cli_common_option(&options->common, c, argv, help)) {
             if (options->mode != TABLE && options->mode != (enum mode)c)
-                cli_usage("only one of --offsets --tsv --json --metadata --header --check");
+                cli_usage("only one of --offsets --tsv --json --metadata --header --check --summary");
             options->mode = (enum mode)c;
         }
     }
-    if (options->human && options->mode != TABLE && options->mode != OFFSETS)
-        cli_usage("--human is for the table and --offsets");
+    if (options->human &&
+        (options->values || (options->mode != TABLE && options->mode != OFFSETS && options->mode != SUMMARY)))
+        cli_usage("--human is for the table, --offsets and --summary");
+    if (options->values && options->mode != TABLE && options->mode != TSV && options->mode != JSON)
+        cli_usage("--values goes with --tsv or --json");
     if (optind == argc)
         cli_usage("no path given");
 }
@@ -66,7 +86,7 @@ struct run {
     bool several;       /* paths: then each output says whose it is */
     struct nl_buf text; /* of the present path */
     struct cli_file file;
-    long faults;
+    long faults; /* and tensors with NaN or infinities */
 };
 
 static void print_fault(void *context, const char *path, const char *message)
@@ -102,29 +122,98 @@ static int add_headers(struct run *run, const char *path, struct nl_error *error
     return result;
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* Behind the table: what the folder's config.json says. Weights without one, or of a model that does not run
+   here, are worth looking at too. */
+static void add_model(struct run *run, const char *path, const struct nl_checkpoint *checkpoint)
+{
+    const struct options *options = &run->options;
+    struct nl_error error;
+    size_t before = run->text.size;
+    nl_buf_putc(&run->text, '\n');
+    if (nl_inspect_model(path, checkpoint, options->context, options->human, &run->text, &error) == 0)
+        return;
+    if (error.code == NL_NOT_FOUND)
+        run->text.size = before;
+    else
+        nl_buf_printf(&run->text, "no summary of the model: %s\n", error.message);
+}
+
+static void add_json(struct run *run, const char *path, const struct nl_checkpoint *checkpoint)
+{
+    struct nl_buf model = {0};
+    struct nl_error error;
+    bool described =
+        is_folder(path) && nl_inspect_model_json(path, checkpoint, run->options.context, &model, &error) == 0;
+    nl_inspect_json(checkpoint, path, described && model.data ? model.data : "null", &run->text);
+    run->text.failed |= model.failed;
+    nl_buf_free(&model);
+}
+
+static void add_values(struct run *run, const char *path, const struct nl_checkpoint *checkpoint)
+{
+    struct nl_inspect_values values = {.signal = &cli_signal};
+    if (run->options.mode == TSV)
+        nl_inspect_values_tsv(checkpoint, &values, &run->text);
+    else if (run->options.mode == JSON)
+        nl_inspect_values_json(checkpoint, path, &values, &run->text);
+    else
+        nl_inspect_values_table(checkpoint, &values, &run->text);
+    run->faults += (long)values.n_bad;
+}
+
+static void add_table(struct run *run, const char *path, const struct nl_checkpoint *checkpoint)
+{
+    if (run->several)
+        nl_buf_printf(&run->text, "%s:\n", path);
+    if (run->options.values)
+        add_values(run, path, checkpoint);
+    else
+        nl_inspect_table(checkpoint, run->options.human, &run->text);
+    if (!run->options.values && is_folder(path))
+        add_model(run, path, checkpoint);
+    if (run->several)
+        nl_buf_putc(&run->text, '\n');
+}
+
+static int summarise(struct run *run, const char *path, const struct nl_checkpoint *checkpoint,
+                     struct nl_error *error)
+{
+    if (!is_folder(path))
+        return nl_fail(error, NL_USAGE, "--summary is of a model folder, which this is not: %s", path);
+    if (run->several)
+        nl_buf_printf(&run->text, "%s:\n", path);
+    return nl_inspect_model(path, checkpoint, run->options.context, run->options.human, &run->text, error);
+}
+
 static int describe(struct run *run, const char *path, struct nl_error *error)
 {
     const struct options *options = &run->options;
     struct nl_checkpoint *checkpoint = nl_checkpoint_open(path, error);
+    int result = 0;
     if (!checkpoint)
         return -1;
-    if (options->mode == TABLE) {
-        if (run->several)
-            nl_buf_printf(&run->text, "%s:\n", path);
-        nl_inspect_table(checkpoint, options->human, &run->text);
-        if (run->several)
-            nl_buf_putc(&run->text, '\n');
-    } else if (options->mode == OFFSETS) {
+    if (options->mode == TABLE)
+        add_table(run, path, checkpoint);
+    else if (options->values)
+        add_values(run, path, checkpoint);
+    else if (options->mode == SUMMARY)
+        result = summarise(run, path, checkpoint, error);
+    else if (options->mode == OFFSETS)
         nl_inspect_offsets(checkpoint, options->human, &run->text);
-    } else if (options->mode == TSV) {
+    else if (options->mode == TSV)
         nl_inspect_tsv(checkpoint, &run->text);
-    } else if (options->mode == JSON) {
-        nl_inspect_json(checkpoint, path, &run->text);
-    } else {
+    else if (options->mode == JSON)
+        add_json(run, path, checkpoint);
+    else
         nl_inspect_metadata(checkpoint, run->several || checkpoint->shards.index, &run->text);
-    }
     nl_checkpoint_close(checkpoint);
-    return 0;
+    return result;
 }
 
 static bool is_weight_file(const char *name)

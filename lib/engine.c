@@ -7,8 +7,6 @@
 #include "memory.h"
 
 enum {
-    DEFAULT_BATCH = 8,
-    DEFAULT_CHUNK = 512,
     GROWTH_CHECK = 16 /* blocks between two looks at the memory */
 };
 
@@ -124,8 +122,8 @@ static int allocate_step(struct nl_engine *engine, struct nl_error *error)
 static int open_engine(struct nl_engine *engine, const char *folder, const struct nl_engine_options *options,
                        struct nl_error *error)
 {
-    engine->batch = options->batch ? options->batch : DEFAULT_BATCH;
-    engine->chunk = options->prefill_chunk ? options->prefill_chunk : DEFAULT_CHUNK;
+    engine->batch = options->batch ? options->batch : NL_DEFAULT_BATCH;
+    engine->chunk = options->prefill_chunk ? options->prefill_chunk : NL_DEFAULT_CHUNK;
     uint32_t max_outputs = options->max_outputs > engine->batch ? options->max_outputs : engine->batch;
     if (open_backend(engine, options, error) != 0)
         return -1;

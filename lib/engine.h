@@ -9,7 +9,7 @@
 
 #include "model.h"
 
-enum { NL_MAX_BATCH = 64 };
+enum { NL_MAX_BATCH = 64, NL_DEFAULT_BATCH = 8, NL_DEFAULT_CHUNK = 512 };
 
 struct nl_engine_options {
     const char *device;     /* see nl_backend_open; NULL: $NL_DEVICE, else auto */

@@ -41,8 +41,7 @@ static int by_nature(const void *a, const void *b)
                               (*(const struct nl_tensor *const *)b)->name);
 }
 
-/* The tensors in natural order, to be freed; NULL and out->failed when out of memory. */
-static const struct nl_tensor **in_order(const struct nl_checkpoint *checkpoint, struct nl_buf *out)
+const struct nl_tensor **nl_inspect_order(const struct nl_checkpoint *checkpoint, struct nl_buf *out)
 {
     const struct nl_tensor **tensors = malloc((checkpoint->count + 1) * sizeof *tensors);
     if (!tensors) {
@@ -88,8 +87,7 @@ static void count_totals(const struct nl_checkpoint *checkpoint, struct totals *
     }
 }
 
-/* A size or a count, plain or with a unit. `unit`: the base of the powers, 1024 (sizes) or 1000 (counts). */
-static const char *amount(char text[32], uint64_t value, unsigned unit, bool human)
+const char *nl_inspect_amount(char text[32], uint64_t value, unsigned unit, bool human)
 {
     static const char *const sizes[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     static const char *const counts[] = {"", "k", "M", "G", "T", "P", "E"};
@@ -107,7 +105,7 @@ static const char *amount(char text[32], uint64_t value, unsigned unit, bool hum
     return text;
 }
 
-static void add_shape(struct nl_buf *out, const struct nl_tensor *tensor, const char *comma)
+void nl_inspect_shape(const struct nl_tensor *tensor, const char *comma, struct nl_buf *out)
 {
     nl_buf_putc(out, '[');
     for (unsigned i = 0; i < tensor->rank; i++)
@@ -137,20 +135,21 @@ static void add_tensors(const struct nl_checkpoint *checkpoint, const struct nl_
     size_t widths[] = {5, 5, 5}; /* dtype, shape, bytes */
     for (size_t i = 0; i < checkpoint->count; i++) {
         nl_buf_clear(&shape);
-        add_shape(&shape, tensors[i], ", ");
+        nl_inspect_shape(tensors[i], ", ", &shape);
         widths[0] = longer(widths[0], strlen(nl_dtype_name(tensors[i]->dtype)));
         if (shape.size <= MAX_SHAPE_WIDTH)
             widths[1] = longer(widths[1], shape.size);
-        widths[2] = longer(widths[2], strlen(amount(text, bytes(tensors[i]), 1024, human)));
+        widths[2] = longer(widths[2], strlen(nl_inspect_amount(text, bytes(tensors[i]), 1024, human)));
     }
     nl_buf_printf(out, "%-*s  %-*s  %*s  name\n", (int)widths[0], "dtype", (int)widths[1], "shape",
                   (int)widths[2], "bytes");
     for (size_t i = 0; i < checkpoint->count; i++) {
         nl_buf_printf(out, "%-*s  ", (int)widths[0], nl_dtype_name(tensors[i]->dtype));
         size_t begin = out->size;
-        add_shape(out, tensors[i], ", ");
+        nl_inspect_shape(tensors[i], ", ", out);
         pad(out, begin, widths[1]);
-        nl_buf_printf(out, "  %*s  ", (int)widths[2], amount(text, bytes(tensors[i]), 1024, human));
+        nl_buf_printf(out, "  %*s  ", (int)widths[2],
+                      nl_inspect_amount(text, bytes(tensors[i]), 1024, human));
         nl_escape(out, tensors[i]->name, 0);
         nl_buf_putc(out, '\n');
     }
@@ -164,8 +163,8 @@ static void add_totals(const struct nl_checkpoint *checkpoint, bool human, struc
     count_totals(checkpoint, each, &all);
     char elements[32], size[32];
     size_t widths[] = {7, 10, 5}; /* tensors, parameters, bytes: each as wide as the sum or its heading */
-    widths[1] = longer(widths[1], strlen(amount(elements, all.elements, 1000, human)));
-    widths[2] = longer(widths[2], human ? 9 : strlen(amount(size, all.bytes, 1024, false)));
+    widths[1] = longer(widths[1], strlen(nl_inspect_amount(elements, all.elements, 1000, human)));
+    widths[2] = longer(widths[2], human ? 9 : strlen(nl_inspect_amount(size, all.bytes, 1024, false)));
     nl_buf_printf(out, "%-11s  %*s  %*s  %*s\n", "dtype", (int)widths[0], "tensors", (int)widths[1],
                   "parameters", (int)widths[2], "bytes");
     for (int i = 0; i <= NL_DTYPES; i++) {
@@ -175,14 +174,14 @@ static void add_totals(const struct nl_checkpoint *checkpoint, bool human, struc
         nl_buf_printf(out, "%-11s  %*llu  %*s  %*s\n",
                       i < NL_DTYPES ? nl_dtype_name((enum nl_dtype)i) : "all", (int)widths[0],
                       (unsigned long long)row->tensors, (int)widths[1],
-                      amount(elements, row->elements, 1000, human), (int)widths[2],
-                      amount(size, row->bytes, 1024, human));
+                      nl_inspect_amount(elements, row->elements, 1000, human), (int)widths[2],
+                      nl_inspect_amount(size, row->bytes, 1024, human));
     }
 }
 
 void nl_inspect_table(const struct nl_checkpoint *checkpoint, bool human, struct nl_buf *out)
 {
-    const struct nl_tensor **tensors = in_order(checkpoint, out);
+    const struct nl_tensor **tensors = nl_inspect_order(checkpoint, out);
     if (!tensors)
         return;
     if (checkpoint->count) {
@@ -195,12 +194,12 @@ void nl_inspect_table(const struct nl_checkpoint *checkpoint, bool human, struct
 
 void nl_inspect_tsv(const struct nl_checkpoint *checkpoint, struct nl_buf *out)
 {
-    const struct nl_tensor **tensors = in_order(checkpoint, out);
+    const struct nl_tensor **tensors = nl_inspect_order(checkpoint, out);
     for (size_t i = 0; tensors && i < checkpoint->count; i++) {
         const struct nl_tensor *tensor = tensors[i];
         nl_escape(out, tensor->name, 0);
         nl_buf_printf(out, "\t%s\t", nl_dtype_name(tensor->dtype));
-        add_shape(out, tensor, ",");
+        nl_inspect_shape(tensor, ",", out);
         nl_buf_printf(out, "\t%llu\t%llu\t%llu\t", (unsigned long long)tensor->elements,
                       (unsigned long long)bytes(tensor), (unsigned long long)place(tensor));
         nl_escape(out, tensor->file->path, 0);
@@ -260,7 +259,7 @@ static void add_range(struct nl_buf *out, uint64_t begin, uint64_t end, uint64_t
     char size[32];
     uint64_t align = alignment(begin);
     nl_buf_printf(out, "%*llu  %*llu  %*s  %5llu%c  ", width, (unsigned long long)begin, width,
-                  (unsigned long long)end, width, amount(size, end - begin, 1024, human),
+                  (unsigned long long)end, width, nl_inspect_amount(size, end - begin, 1024, human),
                   (unsigned long long)align, element && align < element ? '!' : ' ');
 }
 
@@ -272,8 +271,8 @@ static void add_map(const struct nl_safetensors *file, bool human, struct nl_buf
     int width = human ? 9 : 5;
     width = digits > width ? digits : width;
     nl_escape(out, file->path, 0);
-    nl_buf_printf(out, ": %s\n%*s  %*s  %*s  align   dtype        name\n", amount(text, size, 1024, human),
-                  width, "from", width, "to", width, "bytes");
+    nl_buf_printf(out, ": %s\n%*s  %*s  %*s  align   dtype        name\n",
+                  nl_inspect_amount(text, size, 1024, human), width, "from", width, "to", width, "bytes");
     add_range(out, 0, 8, 0, width, human);
     nl_buf_puts(out, "-            (header length)\n");
     add_range(out, 8, 8 + file->header_size, 0, width, human);
@@ -331,7 +330,7 @@ static void json_tensor(const struct nl_tensor *tensor, struct nl_buf *out)
     nl_buf_putc(out, '{');
     json_key(out, "name", tensor->name);
     nl_buf_printf(out, ",\"dtype\":\"%s\",\"shape\":", nl_dtype_name(tensor->dtype));
-    add_shape(out, tensor, ",");
+    nl_inspect_shape(tensor, ",", out);
     nl_buf_printf(out, ",\"elements\":%llu,\"bytes\":%llu,\"data_offsets\":[%llu,%llu],\"offset\":%llu,",
                   (unsigned long long)tensor->elements, (unsigned long long)bytes(tensor),
                   (unsigned long long)tensor->begin, (unsigned long long)tensor->end,
@@ -365,9 +364,10 @@ static void json_totals(const struct nl_checkpoint *checkpoint, struct nl_buf *o
     nl_buf_puts(out, "}}");
 }
 
-void nl_inspect_json(const struct nl_checkpoint *checkpoint, const char *path, struct nl_buf *out)
+void nl_inspect_json(const struct nl_checkpoint *checkpoint, const char *path, const char *model,
+                     struct nl_buf *out)
 {
-    const struct nl_tensor **tensors = in_order(checkpoint, out);
+    const struct nl_tensor **tensors = nl_inspect_order(checkpoint, out);
     if (!tensors)
         return;
     nl_buf_putc(out, '{');
@@ -386,6 +386,6 @@ void nl_inspect_json(const struct nl_checkpoint *checkpoint, const char *path, s
     }
     nl_buf_puts(out, "],\"totals\":");
     json_totals(checkpoint, out);
-    nl_buf_puts(out, "}\n");
+    nl_buf_printf(out, ",\"model\":%s}\n", model);
     free(tensors);
 }

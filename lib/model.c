@@ -148,6 +148,15 @@ static void add_mlp(struct builder *b)
     end_branch(b, n->after_mlp);
 }
 
+void nl_model_widths(const struct nl_config *c, uint32_t width[NL_BUFFERS])
+{
+    width[NL_BUF_STREAM] = width[NL_BUF_NORMED] = width[NL_BUF_BRANCH] = c->hidden_size;
+    width[NL_BUF_QKV] = (c->n_heads + 2 * c->n_kv_heads) * c->head_dim;
+    width[NL_BUF_HEADS] = c->n_heads * c->head_dim;
+    width[NL_BUF_GATES] = (is_gated(c->architecture->names) ? 2 : 1) * c->intermediate_size;
+    width[NL_BUF_MLP] = c->intermediate_size;
+}
+
 static int set_up_plan(struct builder *b, uint32_t max_tokens, uint32_t max_outputs)
 {
     const struct nl_config *c = b->config;
@@ -164,11 +173,7 @@ static int set_up_plan(struct builder *b, uint32_t max_tokens, uint32_t max_outp
         nl_rope_frequencies(&c->ropes[i], 0, b->model->frequencies[i]);
     }
     plan->n_buffers = NL_BUFFERS;
-    plan->width[NL_BUF_STREAM] = plan->width[NL_BUF_NORMED] = plan->width[NL_BUF_BRANCH] = c->hidden_size;
-    plan->width[NL_BUF_QKV] = (c->n_heads + 2 * c->n_kv_heads) * c->head_dim;
-    plan->width[NL_BUF_HEADS] = c->n_heads * c->head_dim;
-    plan->width[NL_BUF_GATES] = (is_gated(b->names) ? 2 : 1) * c->intermediate_size;
-    plan->width[NL_BUF_MLP] = c->intermediate_size;
+    nl_model_widths(c, plan->width);
     plan->n_layers = c->n_layers;
     plan->n_kv_heads = c->n_kv_heads;
     plan->head_dim = c->head_dim;

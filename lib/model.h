@@ -23,6 +23,9 @@ enum nl_model_buffer {
     NL_BUFFERS,
 };
 
+/* The width of each buffer, as the architecture needs it. */
+void nl_model_widths(const struct nl_config *, uint32_t width[NL_BUFFERS]);
+
 struct nl_model {
     struct nl_config config;
     struct nl_weights weights;

@@ -173,6 +173,70 @@ is "the rest" "$(wc -l < "$tap_dir/out")" 2
 exits "--check -v names what is sound" 0 'no fault: .*ok_basic' st-inspect --check -v "$cases/ok_basic.safetensors"
 exits "a reader that goes away" 0 '' bash -c "st-inspect --tsv $data/index/whole | head -n 1 > /dev/null"
 
+# Values.
+is "--values" "$(st-inspect --values --tsv "$data/safetensors/ok_basic.safetensors" | cut -f 1-6)" \
+    "$(printf 'a\tF32\t[2,2]\t4\t0\t0\nb\tI64\t[1]\t1\t0\t0')"
+header='{"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"b":{"dtype":"BF16","shape":[3],"data_offsets":[16,22]}}'
+write_st "$tap_dir/values.safetensors" "$header" 0
+# 1, -2, 4, 0.5; 1, NaN, -inf
+printf '\0\0\200\077\0\0\0\300\0\0\200\100\0\0\0\077\200\077\300\177\200\377' >> "$tap_dir/values.safetensors"
+exits "NaN and infinities are a negative answer" 1 '' st-inspect --values "$tap_dir/values.safetensors"
+is "the table" "$(sed 's/  */ /g' "$tap_dir/out")" "dtype NaN infinite min max mean name
+F32 0 0 -2 4 0.875 a
+BF16 1 1 1 1 1 b"
+is "--tsv" "$(st-inspect --values --tsv "$tap_dir/values.safetensors")" \
+    "$(printf 'a\tF32\t[2,2]\t4\t0\t0\t-2\t4\t0.875\nb\tBF16\t[3]\t3\t1\t1\t1\t1\t1')"
+is "--json" "$(st-inspect --values --json "$tap_dir/values.safetensors")" \
+    '{"path":"'"$tap_dir"'/values.safetensors","tensors":[{"name":"a","dtype":"F32","shape":[2,2],"elements":4,"nan":0,"infinite":0,"min":-2,"max":4,"mean":0.875},{"name":"b","dtype":"BF16","shape":[3],"elements":3,"nan":1,"infinite":1,"min":1,"max":1,"mean":1}]}'
+is "no values at all" "$(st-inspect --values --tsv "$data/safetensors/empty_zero_first.safetensors" | cut -f 5- | grep -e - | head -n 1)" "0	0	-	-	-"
+wrong=
+for file in "$cases"/*.safetensors; do
+    st-inspect --check -q "$file" || continue
+    for form in "" --tsv --json; do
+        # shellcheck disable=SC2086 # no form is no argument
+        st-inspect --values $form "$file" > "$tap_dir/out" 2> "$tap_dir/err"
+        [ $? -le 1 ] && [ ! -s "$tap_dir/err" ] || wrong="$wrong $form:${file##*/}"
+    done
+done
+is "--values on every valid file" "$wrong" ""
+exits "--values has three forms" 2 '--values goes with' st-inspect --values --check "$tap_dir/values.safetensors"
+
+# The model of a folder.
+fact() { awk -v key="$1" '$1 == key { print $2 }' "$tap_dir/out"; }
+exits "--summary" 0 '' st-inspect --summary "$data/models/llama"
+is "architecture, layers, heads" "$(fact architecture) $(fact layers) $(fact heads) $(fact kv_heads) $(fact head_dim)" "LlamaForCausalLM 3 6 2 12"
+is "bytes a position" "$(fact kv_bytes_per_token) $(fact kv_bytes_per_token_16bit) $(fact kv_times_smaller)" "576 288 3"
+is "of the whole context" "$(fact context) $(fact kv_bytes)" "256 147456"
+is "all memory is the sum" "$(fact memory_bytes)" $(($(fact weight_bytes) + $(fact kv_bytes) + $(fact activation_bytes)))
+is "weights" "$(fact weight_bytes)" "$(st-inspect --tsv "$data/models/llama" | awk '{ sum += $5 } END { print sum }')"
+exits "--context" 0 '' st-inspect --summary -c 257 "$data/models/llama"
+is "in whole blocks" "$(fact context) $(fact kv_bytes)" "257 184320"
+exits "a context beyond all memory is a number too" 0 '' st-inspect --summary -c 2147483647 "$data/models/llama"
+exits "sliding layers" 0 '' st-inspect --summary "$data/models/gemma3"
+is "and their window" "$(fact sliding_layers)" "$(grep -c '"sliding_attention",*$' "$data/models/gemma3/config.json")"
+is "the table of a folder ends with it" "$(st-inspect "$data/models/llama" | tail -n 21)" "$(st-inspect --summary "$data/models/llama")"
+is "a file has none" "$(st-inspect "$data/models/llama/model.safetensors" | grep -c architecture)" 0
+if command -v python3 > /dev/null; then
+    ok "--json has it" sh -c "st-inspect --json $data/models/llama | python3 -c '
+import json, sys
+model = json.load(sys.stdin)[\"model\"]
+assert model[\"heads\"] == 6 and model[\"kv_bytes_per_token\"] == 576 and model[\"tied_embeddings\"] is False'"
+    ok "of a file: null" sh -c "st-inspect --json $data/models/llama/model.safetensors | grep -q '\"model\":null}'"
+else
+    skip "--json has it" "no python3"
+fi
+mkdir "$tap_dir/other" "$tap_dir/bare"
+cp "$data/models/llama/model.safetensors" "$tap_dir/other"
+cp "$data/models/llama/model.safetensors" "$tap_dir/bare"
+sed 's/LlamaForCausalLM/OtherForCausalLM/' "$data/models/llama/config.json" > "$tap_dir/other/config.json"
+exits "another architecture: the table all the same" 0 '' st-inspect "$tap_dir/other"
+is "and why there is no summary" "$(tail -n 1 "$tap_dir/out" | grep -c '^no summary of the model: unsupported architecture.*Other')" 1
+exits "--summary of it" 5 'unsupported architecture.*OtherForCausalLM' st-inspect --summary "$tap_dir/other"
+exits "no config.json: the table" 0 '' st-inspect "$tap_dir/bare"
+is "and no word about it" "$(grep -c summary "$tap_dir/out")" 0
+exits "--summary without config.json" 4 'config.json' st-inspect --summary "$tap_dir/bare"
+exits "--summary of a file" 2 'model folder' st-inspect --summary "$tap_dir/bare/model.safetensors"
+
 if [ -n "${NL_SHARED:-}" ] && [ -d "$NL_SHARED/cases/index" ]; then
     ok "the copies are the shared cases" diff -r "$NL_SHARED/cases/safetensors" "$cases"
 else

@@ -29,7 +29,7 @@ static void describe(const char *path)
         abort(); /* the check found no fault */
     nl_inspect_table(checkpoint, true, &out);
     nl_inspect_tsv(checkpoint, &out);
-    nl_inspect_json(checkpoint, path, &out);
+    nl_inspect_json(checkpoint, path, "null", &out);
     nl_inspect_metadata(checkpoint, true, &out);
     nl_inspect_offsets(checkpoint, false, &out);
     nl_buf_free(&out);
