@@ -23,7 +23,7 @@ static double log_sum_exp(const float *logits, size_t n)
         best = logits[i] > best ? (double)logits[i] : best;
     for (size_t i = 0; i < n; i++)
         sum += exp(logits[i] - best);
-    return best + log(sum);
+    return sum > 0 ? best + log(sum) : NAN;
 }
 
 double nl_kl_divergence(const float *reference, const float *logits, size_t n)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "inspect.h"
+#include "inspect_values.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -24,12 +25,14 @@ static void touch(const struct nl_safetensors *file)
 static void describe(const char *path)
 {
     struct nl_buf out = {0};
+    struct nl_inspect_values values = {0};
     struct nl_checkpoint *checkpoint = nl_checkpoint_open(path, NULL);
     if (!checkpoint)
         abort(); /* the check found no fault */
     nl_inspect_table(checkpoint, true, &out);
     nl_inspect_tsv(checkpoint, &out);
     nl_inspect_json(checkpoint, path, "null", &out);
+    nl_inspect_values_json(checkpoint, path, &values, &out);
     nl_inspect_metadata(checkpoint, true, &out);
     nl_inspect_offsets(checkpoint, false, &out);
     nl_buf_free(&out);
