@@ -20,6 +20,7 @@
 #include "file.h"
 #include "json.h"
 #include "regex.h"
+#include "tok_queue.h"
 #include "tokenizer.h"
 
 enum { NL_TOK_LARGEST_ID = (1 << 24) - 1 }; /* a table has an entry for each id up to the largest */
@@ -118,11 +119,14 @@ struct tok_merge {
 struct tok_bpe {
     struct tok_merge *merges; /* open addressing, [mask + 1] */
     uint32_t mask;
+    uint32_t *made; /* [n_ranks] the token that the merge of each rank makes */
+    uint32_t n_ranks;
     uint32_t bytes[256];    /* the token of a single byte (raw), or NL_TOK_NONE */
     uint32_t fallback[256]; /* the token <0xNN>, or NL_TOK_NONE; all NONE without byte_fallback */
     uint32_t unk;           /* or NL_TOK_NONE */
     uint64_t
         *joins; /* bits, by hash: pairs of first symbols that some merge may join across; others never meet */
+    bool odd; /* some merge makes nothing longer than its left half: then symbols may become what they were */
     bool unk_missing; /* it is named but no token: an error once it is needed */
     bool fuse_unk, byte_fallback, ignore_merges;
     struct tok_string prefix, suffix; /* continuing_subword_prefix, end_of_word_suffix */
@@ -207,9 +211,7 @@ struct tok_ranges {
 struct tok_symbol {
     uint32_t id;
     int32_t previous, next; /* indices, -1 at the ends; id NL_TOK_NONE: merged away */
-};
-struct tok_candidate {
-    uint32_t rank, position, id;
+    uint32_t rank;          /* of the merge that joins it and the next, NL_TOK_NONE: none does */
 };
 /* Unigram: the best way to a place ends in this token. */
 struct tok_step {
@@ -233,11 +235,12 @@ struct nl_encoder {
     bool at_start; /* which begins where the whole text does */
     struct tok_ranges ranges, next;
     struct nl_ids *out;         /* the caller's, during a call */
-    struct tok_symbol *symbols; /* BPE: a stretch of a word that merges may join */
+    struct tok_symbol *symbols; /* BPE: of a word */
     size_t n_symbols, symbols_capacity;
+    size_t stretch;        /* where the last stretch begins, see tok_bpe_merge.c */
+    bool pending;          /* a stretch before it is not merged yet */
     uint32_t *byte_merges; /* [65536], see tok_bpe.c; NULL: not raw */
-    struct tok_candidate *heap;
-    size_t heap_size, heap_capacity;
+    struct tok_queue queue;
     struct tok_step *steps; /* Unigram: [length + 1] */
     size_t steps_capacity;
     struct tok_rewrite_hook hook; /* call NULL: none */
@@ -321,9 +324,18 @@ bool nl_tok_content(const struct nl_tokenizer *, uint32_t id, struct nl_buf *out
 int nl_tok_load_bpe(struct nl_tokenizer *, const struct nl_json *model, struct nl_error *error);
 int nl_tok_bpe(struct nl_encoder *, const char *text, size_t length, struct nl_ids *out,
                struct nl_error *error);
+/* tok_bpe_merge.c: merges at most NL_TOK_FEW symbols in place, pairs[i] and ranks[i] being of what joins
+ * ids[i] and the next; returns how many are left. */
+enum { NL_TOK_FEW = 24 };
+size_t nl_tok_bpe_merge_few(const struct tok_bpe *, uint32_t *ids, const struct tok_merge **pairs,
+                            uint32_t *ranks, size_t n);
+/* The next symbol of a word; the last was it: the word's ids go to encoder->out. */
+int nl_tok_bpe_add(struct nl_encoder *, uint32_t id, struct nl_error *error);
+int nl_tok_bpe_finish(struct nl_encoder *, struct nl_error *error);
 /* Whether any merge could join a text that ends in the symbol `left` with one that begins with `right`; may
  * say yes wrongly. */
 bool nl_tok_may_join(const struct tok_bpe *, uint32_t left, uint32_t right);
+void nl_tok_prefetch_merge(const struct tok_bpe *, uint32_t left, uint32_t right);
 const struct tok_merge *nl_tok_find_merge(const struct tok_bpe *, uint32_t left, uint32_t right);
 
 /* tok_lexicon.c: the other models; tok_words.c, tok_unigram.c: the ids of one pre-token. */
@@ -382,7 +394,7 @@ bool nl_tok_can_cut(const struct nl_tokenizer *);
 
 /* tok_cache.c */
 /* All that a tokenizer holds, as arrays in one order. */
-enum { NL_TOK_PARTS = 17 };
+enum { NL_TOK_PARTS = 18 };
 struct tok_part {
     void *pointer; /* to the pointer to the array */
     uint64_t count, size;

@@ -1,179 +1,8 @@
 /*
- * Byte-pair encoding: of all neighbours that a merge joins, the one with the lowest rank, the leftmost of
- * those, is joined first, until none is left.
- *
- * Short words: a scan for the best pair each time. Long ones: a heap of candidates, so that the work is O(n
- * log n). A candidate out of the heap may be out of date; it counts if its two symbols still join to the same
- * token (the reference's test).
+ * Byte-pair encoding: the symbols that a word begins as. How they are merged: tok_bpe_merge.c.
  */
 #include "tok.h"
 #include "unicode.h"
-
-enum { SHORT = 24 };
-
-static const struct tok_merge *look_up(const struct tok_bpe *bpe, uint32_t left, uint32_t right,
-                                       uint32_t *rank)
-{
-    const struct tok_merge *merge = nl_tok_find_merge(bpe, left, right);
-    *rank = merge ? merge->rank : UINT32_MAX;
-    return merge;
-}
-
-/* Joins at most SHORT symbols in place, pairs[i] and ranks[i] being of what joins ids[i] and the next;
- * returns how many are left. */
-static size_t merge_symbols(const struct tok_bpe *bpe, uint32_t *ids, const struct tok_merge **pairs,
-                            uint32_t *ranks, size_t n)
-{
-    while (n > 1) {
-        size_t best = 0;
-        for (size_t i = 1; i + 1 < n; i++)
-            best = ranks[i] < ranks[best] ? i : best;
-        if (ranks[best] == UINT32_MAX)
-            break;
-        ids[best] = pairs[best]->id;
-        n--;
-        for (size_t i = best + 1; i < n; i++)
-            ids[i] = ids[i + 1];
-        for (size_t i = best + 1; i + 1 < n; i++) {
-            pairs[i] = pairs[i + 1];
-            ranks[i] = ranks[i + 1];
-        }
-        if (best > 0)
-            pairs[best - 1] = look_up(bpe, ids[best - 1], ids[best], &ranks[best - 1]);
-        if (best + 1 < n)
-            pairs[best] = look_up(bpe, ids[best], ids[best + 1], &ranks[best]);
-    }
-    return n;
-}
-
-static size_t merge_short(const struct tok_bpe *bpe, struct tok_symbol *symbols, size_t n)
-{
-    const struct tok_merge *pairs[SHORT];
-    uint32_t ids[SHORT], ranks[SHORT];
-    for (size_t i = 0; i < n; i++)
-        ids[i] = symbols[i].id;
-    for (size_t i = 0; i + 1 < n; i++)
-        pairs[i] = look_up(bpe, ids[i], ids[i + 1], &ranks[i]);
-    n = merge_symbols(bpe, ids, pairs, ranks, n);
-    for (size_t i = 0; i < n; i++)
-        symbols[i].id = ids[i];
-    return n;
-}
-
-static bool before(struct tok_candidate a, struct tok_candidate b)
-{
-    return a.rank != b.rank ? a.rank < b.rank : a.position < b.position;
-}
-
-static int push(struct nl_encoder *encoder, const struct tok_merge *merge, size_t position,
-                struct nl_error *error)
-{
-    if (!merge)
-        return 0;
-    if (nl_tok_grow(&encoder->heap, &encoder->heap_capacity, encoder->heap_size + 1, sizeof *encoder->heap,
-                    error) != 0)
-        return -1;
-    struct tok_candidate new = {merge->rank, (uint32_t)position, merge->id};
-    size_t at = encoder->heap_size++;
-    for (; at > 0 && before(new, encoder->heap[(at - 1) / 2]); at = (at - 1) / 2)
-        encoder->heap[at] = encoder->heap[(at - 1) / 2];
-    encoder->heap[at] = new;
-    return 0;
-}
-
-static struct tok_candidate pop(struct nl_encoder *encoder)
-{
-    struct tok_candidate *heap = encoder->heap, top = heap[0], last = heap[--encoder->heap_size];
-    size_t at = 0, n = encoder->heap_size;
-    for (size_t child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && before(heap[child + 1], heap[child]))
-            child++;
-        if (!before(heap[child], last))
-            break;
-        heap[at] = heap[child];
-    }
-    heap[at] = last;
-    return top;
-}
-
-static int join(struct nl_encoder *encoder, struct tok_candidate top, struct nl_error *error)
-{
-    const struct tok_bpe *bpe = &encoder->tokenizer->bpe;
-    struct tok_symbol *symbols = encoder->symbols, *left = &symbols[top.position];
-    if (left->id == NL_TOK_NONE || left->next < 0)
-        return 0;
-    struct tok_symbol *right = &symbols[left->next];
-    const struct tok_merge *merge = nl_tok_find_merge(bpe, left->id, right->id);
-    if (!merge || merge->id != top.id)
-        return 0;
-    left->id = top.id;
-    right->id = NL_TOK_NONE;
-    left->next = right->next;
-    if (left->next >= 0) {
-        symbols[left->next].previous = (int32_t)top.position;
-        merge = nl_tok_find_merge(bpe, left->id, symbols[left->next].id);
-        if (push(encoder, merge, top.position, error) != 0)
-            return -1;
-    }
-    if (left->previous < 0)
-        return 0;
-    merge = nl_tok_find_merge(bpe, symbols[left->previous].id, left->id);
-    return push(encoder, merge, (size_t)left->previous, error);
-}
-
-static int merge_long(struct nl_encoder *encoder, struct nl_error *error)
-{
-    struct tok_symbol *symbols = encoder->symbols;
-    size_t n = encoder->n_symbols, left = 0;
-    symbols[n - 1].next = -1;
-    encoder->heap_size = 0;
-    for (size_t i = 0; i + 1 < n; i++)
-        if (push(encoder, nl_tok_find_merge(&encoder->tokenizer->bpe, symbols[i].id, symbols[i + 1].id), i,
-                 error) != 0)
-            return -1;
-    while (encoder->heap_size > 0)
-        if (join(encoder, pop(encoder), error) != 0)
-            return -1;
-    for (size_t i = 0; i < n; i++)
-        if (symbols[i].id != NL_TOK_NONE)
-            symbols[left++].id = symbols[i].id;
-    encoder->n_symbols = left;
-    return 0;
-}
-
-/* Merges the symbols so far and gives them out. */
-static int finish_stretch(struct nl_encoder *encoder, struct nl_error *error)
-{
-    if (encoder->n_symbols > SHORT) {
-        if (merge_long(encoder, error) != 0)
-            return -1;
-    } else {
-        encoder->n_symbols = merge_short(&encoder->tokenizer->bpe, encoder->symbols, encoder->n_symbols);
-    }
-    for (size_t i = 0; i < encoder->n_symbols; i++)
-        if (nl_ids_add(encoder->out, &encoder->symbols[i].id, 1, error) != 0)
-            return -1;
-    encoder->n_symbols = 0;
-    return 0;
-}
-
-static int add_symbol(struct nl_encoder *encoder, uint32_t id, struct nl_error *error)
-{
-    size_t n = encoder->n_symbols;
-    if (n > 0 && !nl_tok_may_join(&encoder->tokenizer->bpe, encoder->symbols[n - 1].id, id)) {
-        if (finish_stretch(encoder, error) != 0)
-            return -1;
-        n = 0;
-    }
-    if (n >= INT32_MAX - 1)
-        return nl_fail(error, NL_RESOURCE, "a word of 2 GiB or more");
-    if (nl_tok_grow(&encoder->symbols, &encoder->symbols_capacity, n + 1, sizeof *encoder->symbols, error) !=
-        0)
-        return -1;
-    encoder->symbols[n] = (struct tok_symbol){id, (int32_t)n - 1, (int32_t)n + 1};
-    encoder->n_symbols++;
-    return 0;
-}
 
 static int add_fallback(struct nl_encoder *encoder, const char *text, size_t size, struct nl_error *error)
 {
@@ -182,7 +11,7 @@ static int add_fallback(struct nl_encoder *encoder, const char *text, size_t siz
         if (fallback[(unsigned char)text[i]] == NL_TOK_NONE)
             return 0;
     for (size_t i = 0; i < size; i++)
-        if (add_symbol(encoder, fallback[(unsigned char)text[i]], error) != 0)
+        if (nl_tok_bpe_add(encoder, fallback[(unsigned char)text[i]], error) != 0)
             return -1;
     return 1;
 }
@@ -204,17 +33,17 @@ static int add_unknown(struct nl_encoder *encoder, const char *text, size_t size
     if (bpe->unk == NL_TOK_NONE)
         return 0;
     if (*pending && !bpe->fuse_unk)
-        return add_symbol(encoder, bpe->unk, error);
+        return nl_tok_bpe_add(encoder, bpe->unk, error);
     *pending = true;
     return 0;
 }
 
 static int add_known(struct nl_encoder *encoder, uint32_t id, bool *pending, struct nl_error *error)
 {
-    if (*pending && add_symbol(encoder, encoder->tokenizer->bpe.unk, error) != 0)
+    if (*pending && nl_tok_bpe_add(encoder, encoder->tokenizer->bpe.unk, error) != 0)
         return -1;
     *pending = false;
-    return add_symbol(encoder, id, error);
+    return nl_tok_bpe_add(encoder, id, error);
 }
 
 static int start_with_bytes(struct nl_encoder *encoder, const char *text, size_t length,
@@ -228,7 +57,7 @@ static int start_with_bytes(struct nl_encoder *encoder, const char *text, size_t
         if (result != 0)
             return -1;
     }
-    return pending ? add_symbol(encoder, encoder->tokenizer->bpe.unk, error) : 0;
+    return pending ? nl_tok_bpe_add(encoder, encoder->tokenizer->bpe.unk, error) : 0;
 }
 
 /* The character with the prefix and suffix that it takes in its place. */
@@ -266,7 +95,7 @@ static int start_with_chars(struct nl_encoder *encoder, const char *text, size_t
             return -1;
         at += step;
     }
-    return pending ? add_symbol(encoder, tok->bpe.unk, error) : 0;
+    return pending ? nl_tok_bpe_add(encoder, tok->bpe.unk, error) : 0;
 }
 
 /* What joins two bytes: looked up once and remembered, since most merges of a word are such. */
@@ -287,8 +116,8 @@ static int encode_short(struct nl_encoder *encoder, const char *text, size_t n, 
                         struct nl_error *error)
 {
     const struct tok_bpe *bpe = &encoder->tokenizer->bpe;
-    const struct tok_merge *pairs[SHORT];
-    uint32_t ids[SHORT], ranks[SHORT];
+    const struct tok_merge *pairs[NL_TOK_FEW];
+    uint32_t ids[NL_TOK_FEW], ranks[NL_TOK_FEW];
     for (size_t i = 0; i < n; i++)
         if ((ids[i] = bpe->bytes[(unsigned char)text[i]]) == NL_TOK_NONE)
             return 0;
@@ -296,7 +125,7 @@ static int encode_short(struct nl_encoder *encoder, const char *text, size_t n, 
         pairs[i] = byte_merge(encoder, text + i);
         ranks[i] = pairs[i] ? pairs[i]->rank : UINT32_MAX;
     }
-    n = merge_symbols(bpe, ids, pairs, ranks, n);
+    n = nl_tok_bpe_merge_few(bpe, ids, pairs, ranks, n);
     return nl_ids_add(out, ids, n, error) == 0 ? 1 : -1;
 }
 
@@ -309,14 +138,15 @@ int nl_tok_bpe(struct nl_encoder *encoder, const char *text, size_t length, stru
         if (id != NL_TOK_NONE)
             return nl_ids_add(out, &id, 1, error);
     }
-    if (encoder->byte_merges && length <= SHORT) {
+    if (encoder->byte_merges && length <= NL_TOK_FEW) {
         int got = encode_short(encoder, text, length, out, error);
         if (got != 0)
             return got < 0 ? -1 : 0;
     }
     encoder->out = out;
-    encoder->n_symbols = 0;
+    encoder->n_symbols = encoder->stretch = 0;
+    encoder->pending = false;
     int result = tok->raw ? start_with_bytes(encoder, text, length, error)
                           : start_with_chars(encoder, text, length, error);
-    return result == 0 ? finish_stretch(encoder, error) : -1;
+    return result == 0 ? nl_tok_bpe_finish(encoder, error) : -1;
 }

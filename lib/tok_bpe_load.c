@@ -22,6 +22,11 @@ const struct tok_merge *nl_tok_find_merge(const struct tok_bpe *bpe, uint32_t le
     }
 }
 
+void nl_tok_prefetch_merge(const struct tok_bpe *bpe, uint32_t left, uint32_t right)
+{
+    __builtin_prefetch(&bpe->merges[hash_pair(left, right) & bpe->mask]);
+}
+
 bool nl_tok_may_join(const struct tok_bpe *bpe, uint32_t left, uint32_t right)
 {
     uint32_t bit = hash_pair(left, right) >> (32 - NL_TOK_JOIN_BITS);
@@ -45,27 +50,41 @@ static uint32_t end_symbol(const struct nl_tokenizer *tok, uint32_t id, bool las
     return symbol == NL_TOK_NONE ? id : symbol;
 }
 
-/* The two symbols that meet inside a merge: the ends of its halves, which may be symbols of their own too
- * (<0xNN>). */
+static void all_join(const struct tok_bpe *bpe)
+{
+    memset(bpe->joins, 0xff, (1u << NL_TOK_JOIN_BITS) / 8);
+}
+
+/* Whether a word may begin as this symbol although it is more than a character. */
+static bool stands_for_others(const struct nl_tokenizer *tok, uint32_t id)
+{
+    struct tok_string key = tok->vocab.tokens[id].key;
+    return tok->bpe.unk == id ||
+           (tok->bpe.byte_fallback && nl_tok_fallback_byte(tok_text(tok, key), key.size) >= 0);
+}
+
+/* The two symbols that meet inside a merge are those of the characters there. A merge of what stands for
+ * unknown characters, which no published file has, makes an end of the whole method. */
 static void note_join(const struct nl_tokenizer *tok, uint32_t left, uint32_t right)
 {
-    const uint32_t lefts[2] = {left, end_symbol(tok, left, true)},
-                   rights[2] = {right, end_symbol(tok, right, false)};
-    for (unsigned i = 0; i < 4; i++) {
-        uint32_t bit = hash_pair(lefts[i / 2], rights[i % 2]) >> (32 - NL_TOK_JOIN_BITS);
-        tok->bpe.joins[bit / 64] |= 1ull << bit % 64;
+    if (stands_for_others(tok, left) || stands_for_others(tok, right)) {
+        all_join(&tok->bpe);
+        return;
     }
+    uint32_t bit =
+        hash_pair(end_symbol(tok, left, true), end_symbol(tok, right, false)) >> (32 - NL_TOK_JOIN_BITS);
+    tok->bpe.joins[bit / 64] |= 1ull << bit % 64;
 }
 
 /* With affixes a symbol is not what stands in the text, and where it stands decides: then anything may join.
  */
 static int allocate_joins(struct tok_bpe *bpe, struct nl_error *error)
 {
-    bool affixes = bpe->prefix.size || bpe->suffix.size;
-    bpe->joins = malloc((1u << NL_TOK_JOIN_BITS) / 8);
+    bpe->joins = calloc((1u << NL_TOK_JOIN_BITS) / 64, sizeof *bpe->joins);
     if (!bpe->joins)
         return nl_fail_memory(error, "merges");
-    memset(bpe->joins, affixes ? 0xff : 0, (1u << NL_TOK_JOIN_BITS) / 8);
+    if (bpe->prefix.size || bpe->suffix.size)
+        all_join(bpe);
     return 0;
 }
 
@@ -88,6 +107,9 @@ static int allocate_merges(struct tok_bpe *bpe, size_t count, struct nl_error *e
     if (!bpe->merges)
         return nl_fail_memory(error, "merges");
     memset(bpe->merges, 0xff, slots * sizeof *bpe->merges);
+    bpe->made = malloc((count ? count : 1) * sizeof *bpe->made);
+    if (!bpe->made)
+        return nl_fail_memory(error, "merges");
     bpe->mask = slots - 1;
     return 0;
 }
@@ -152,6 +174,8 @@ static int add_merge(struct nl_tokenizer *tok, const struct nl_buf *both, size_t
                 merge.left == NL_TOK_NONE || merge.right == NL_TOK_NONE ? both->data : joined.data);
         else {
             set_merge(&tok->bpe, merge);
+            tok->bpe.made[rank] = merge.id;
+            tok->bpe.odd |= joined.size <= second;
             note_join(tok, merge.left, merge.right);
         }
     }
@@ -178,6 +202,7 @@ static int load_merges(struct nl_tokenizer *tok, const struct nl_json *merges, s
             result = add_merge(tok, &both, second, rank++, error);
     }
     nl_buf_free(&both);
+    tok->bpe.n_ranks = (uint32_t)rank;
     return result;
 }
 

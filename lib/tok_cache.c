@@ -59,6 +59,7 @@ void nl_tok_parts(struct nl_tokenizer *tok, struct tok_part parts[NL_TOK_PARTS])
         PART(vocab->tokens, vocab->n_ids),
         PART(vocab->slots, vocab->mask + UINT64_C(1)),
         PART(tok->bpe.merges, tok->bpe.mask + UINT64_C(1)),
+        PART(tok->bpe.made, tok->bpe.n_ranks),
         PART(tok->bpe.joins, (1u << NL_TOK_JOIN_BITS) / 64),
         PART(lexicon->trie.nodes, lexicon->trie.count),
         PART(lexicon->scores, vocab->n_ids),

@@ -217,7 +217,7 @@ void nl_encoder_close(struct nl_encoder *encoder)
     free(encoder->ranges.data);
     free(encoder->next.data);
     free(encoder->symbols);
-    free(encoder->heap);
+    nl_tok_queue_free(&encoder->queue);
     free(encoder->steps);
     free(encoder->best);
     free(encoder);
