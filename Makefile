@@ -34,7 +34,7 @@ CUDA_ARCHS ?= 75 80 90 120
 CUDA_HOME = $(abspath $(dir $(NVCC))..)
 CUDA_BACKEND = $(if $(SAN),,$(if $(filter yes,$(CUDA)),$B/libnl_cuda.so))
 CUDA_OBJ = $(patsubst kernels/%,$B/cuda/%.o,$(wildcard kernels/cuda_*.cu kernels/cuda_*.c) kernels/base.c)
-NVCC_FLAGS = -std=c++17 -O3 -lineinfo -fmad=false -Xptxas -v,-warn-spills,-Werror -Ikernels -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra \
+NVCC_FLAGS = $(CPPFLAGS) -std=c++17 -O3 -lineinfo -fmad=false -Xptxas -v,-warn-spills,-Werror -Ikernels -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra \
 	$(foreach arch,$(CUDA_ARCHS),-gencode arch=compute_$(arch),code=sm_$(arch)) \
 	-gencode arch=compute_$(firstword $(CUDA_ARCHS)),code=compute_$(firstword $(CUDA_ARCHS))
 

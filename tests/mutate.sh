@@ -18,7 +18,13 @@ unset NL_ISA NL_MODEL NL_SHARED MAKEFLAGS
 export DEPS=no
 failed=0 ran=0
 
-built() { make -s -j2 CUDA=no all "build/tests/$1" > build.log 2>&1 || { tail -n 5 build.log && return 1; }; }
+built() { # TEST: the first word is the program
+    local emulation=()
+    [[ $1 == test_cuda* ]] && emulation=(build/libnl_cuda_emu.so)
+    make -s -j2 CUDA=no all "build/tests/${1%% *}" "${emulation[@]}" > build.log 2>&1 || { tail -n 5 build.log && return 1; }
+}
+# shellcheck disable=SC2086 # a test is a program and its arguments
+passes() { timeout 600 build/tests/$1 > test.log 2>&1; }
 
 # mutate NAME FILE SED TEST [MODEL SUSPECT [ISA]]: SED changes FILE; TEST has to fail; verify.sh on MODEL has to say SUSPECT.
 mutate() {
@@ -33,11 +39,11 @@ mutate() {
     elif ! built "$test"; then
         verdict="NOT BUILT"
         failed=1
-    elif "build/tests/$test" > test.log 2>&1; then
+    elif passes "$test"; then
         verdict="NOT FOUND by $test"
         failed=1
     else
-        verdict="red: $test, $(sed -nE 's/^ *([0-9]+) FAILED TEST.*/\1/p' test.log) failed"
+        verdict="red: $test, $(sed -nE 's/^ *([0-9]+) FAILED TEST.*/\1/p' test.log | grep . || echo it) failed"
     fi
     if [ -n "$model" ]; then
         said=$(NL_ISA=$isa B=build tests/verify.sh "tests/data/models/$model" "tests/data/verify/$model" | sed -n 's/^trace  *//p')
@@ -80,5 +86,18 @@ mutate scale-by-head-dim lib/architectures.c 's/^    config->attention_scale = \
 mutate embedding-scale-left-out lib/model.c 's/(embed.scale = )c->embedding_scale/\11/' test_golden gemma2 "the embedding"
 mutate angle-in-double kernels/cpu_backend.c \
     's/float angle = \(float\)(step->positions\[t\] \* )/double angle = (double)\1/; s/cosf\(angle\)/(float)cos(angle)/; s/sinf\(angle\)/(float)sin(angle)/' test_rotation
+if make -s build/tests/test_emu > /dev/null 2>&1; then
+    built test_cuda && passes "test_cuda *llama*" || exit 1
+    mutate cuda-dropped-barrier kernels/cuda_matvec.cu '/stage<T, N>\(x, l, moments/{n;d}' "test_cuda *bits*qwen3"
+    mutate cuda-wrong-mask kernels/cuda_common.cuh 's/x \+= __shfl_xor_sync\(0xffffffffu/x += __shfl_xor_sync(0x7fffffffu/' "test_cuda llama"
+    mutate cuda-last-tile kernels/cuda_prefill.c 's/(tile.n_keys = tile.position \+ tile.n_queries - tile.key_begin);/\1 - (done + tile.n_queries == n \&\& done > 0);/' "test_cuda llama-long"
+    mutate cuda-last-keys kernels/cuda_attention.cu 's/position <= p.hi; position \+= WARPS\) \{/position < p.hi; position += WARPS) {/' "test_cuda llama"
+    mutate cuda-no-wait-for-staging kernels/cuda_weights.c 's/NL_CUDA\(error, cudaEventSynchronize\(staging->free\[b\]\)\) != 0/false/' "test_cuda llama"
+    mutate cuda-host-reads-device kernels/cuda_backend.c 's/memcpy\(step->best, b->host_best/memcpy(step->best, b->best/' "test_cuda llama"
+    mutate cuda-stale-pointer-in-graph kernels/cuda_step.c '/^    nl_cuda_drop_graphs\(b\);$/{N;s/.*\n(    cudaFree\(b->partials\);)/\1/}' "test_cuda growing*"
+    mutate cuda-last-rows-of-vocabulary kernels/cuda_matvec.cu 's/nl_divide_up\(l.n_rows, 2\)/l.n_rows \/ 2/' "test_cuda llama"
+else
+    echo "CUDA is not emulated here: no mutations of its kernels"
+fi
 echo "$ran mutations"
 exit $failed

@@ -8,7 +8,7 @@ EMU_HAVE := $(shell grep -qsE '^\#define CUDART_VERSION +1[2-9]' $(EMU_CUDA)/inc
 	test -e $(EMU_CUDA)/include/cublas_v2.h && echo yes)
 # The sanitisers of one compiler do not mix with the other's.
 EMU_CXX ?= $(if $(findstring clang,$(CC)),clang++,g++)
-EMU_FLAGS = -O2 -g -march=native -ffp-contract=off -fno-math-errno -fno-strict-aliasing -fPIC -pthread -DNL_EMU \
+EMU_FLAGS = $(CPPFLAGS) -O2 -g -march=native -ffp-contract=off -fno-math-errno -fno-strict-aliasing -fPIC -pthread -DNL_EMU \
 	$(if $(filter /usr,$(EMU_CUDA)),,-isystem $(EMU_CUDA)/include) $(EMU_SAN) $(if $(findstring thread,$(SAN)),-DEMU_TSAN)
 EMU_SAN = $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 EMU_WARN = -Wall -Wextra -Wshadow $(WERROR)

@@ -103,6 +103,20 @@ static void golden_ids_and_logits(void **state)
     golden_close(&golden);
 }
 
+/* A long sequence, for which buffers grow that graphs know of, then a short one again. */
+static void growing(void **state)
+{
+    static const struct setting small = {"NL_CUDA_SPLIT", "16"};
+    struct golden golden;
+    golden_open(&golden, *state);
+    struct nl_engine *engine = open_emu(&golden, &small, 1);
+    check_greedy(&golden, engine, 8, FEW);
+    check_greedy(&golden, engine, 8, 64);
+    check_greedy(&golden, engine, 8, FEW);
+    nl_engine_close(engine);
+    golden_close(&golden);
+}
+
 /* All logits of a short prompt in chunks of 3 and of FEW ids after it, among `others` sequences. */
 static void collect(const struct golden *golden, const struct setting *settings, size_t n_settings,
                     uint32_t others, float *out)
@@ -154,13 +168,14 @@ static void same_bits(void **state)
     golden_close(&golden);
 }
 
-int main(void)
+/* test_cuda [PATTERN]: only the tests whose names match */
+int main(int argc, char **argv)
 {
     static const char *const bits[] = {
         "llama-f16-linear-bias", "qwen3", "mistral-window", "gpt2", "gemma2", "olmo2"};
     enum { N_BITS = sizeof bits / sizeof *bits };
     static char names[N_BITS][60];
-    struct CMUnitTest tests[N_MODELS + N_BITS];
+    struct CMUnitTest tests[N_MODELS + N_BITS + 1];
     for (int i = 0; i < N_MODELS; i++)
         tests[i] =
             (struct CMUnitTest){models[i], golden_ids_and_logits, NULL, NULL, (void *)(uintptr_t)models[i]};
@@ -169,6 +184,10 @@ int main(void)
         tests[N_MODELS + i] =
             (struct CMUnitTest){names[i], same_bits, NULL, NULL, (void *)(uintptr_t)bits[i]};
     }
+    tests[N_MODELS + N_BITS] =
+        (struct CMUnitTest){"growing: llama", growing, NULL, NULL, (void *)(uintptr_t) "llama"};
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     if (!isa_available("emu")) {
         puts("1..0 # SKIP CUDA is not emulated here: no headers of its toolkit");
         return 0;
