@@ -19,13 +19,17 @@ extern "C" void __tsan_switch_to_fiber(void *, unsigned flags);
 namespace emu
 {
 
-/* Who was left by the switch under way: the first code of a new fiber must tell ASan about that stack. */
-static fiber *left;
+static void (*first_code)(); /* of all fibers */
+#if defined(EMU_ASAN)
+static fiber *left; /* by the switch under way: whoever arrives tells ASan about that stack */
+#endif
 
 #if defined(__x86_64__)
 /* Saves the registers that a call preserves on the old stack, and takes them from the new one. */
-extern "C" void emu_switch(void **save, void *to);
+extern "C" EMU_FIBER_HIDDEN void emu_switch(void **save, void *to);
 asm(".text\n"
+    ".globl emu_switch\n"
+    ".hidden emu_switch\n"
     ".type emu_switch, @function\n"
     "emu_switch:\n"
     "    pushq %rbp\n"
@@ -61,13 +65,10 @@ static void arrived(void *fake_stack)
 #endif
 }
 
-static fiber *starting; /* the fiber that is entered for the first time */
-
 static void enter()
 {
-    void (*run)() = starting->run;
     arrived(nullptr);
-    run();
+    first_code();
     abort();
 }
 
@@ -88,7 +89,7 @@ void fiber_init(fiber *f, void (*run)())
         abort();
     }
     *f = fiber();
-    f->run = run;
+    first_code = run;
     f->stack = memory + FIBER_GUARD;
     f->stack_size = FIBER_STACK;
 #if defined(__x86_64__)
@@ -124,13 +125,12 @@ void fiber_host(fiber *f)
 #endif
 }
 
+#if !defined(EMU_PLAIN_SWITCH)
 void fiber_switch(fiber *from, fiber *to)
 {
-    left = from;
-    if (to->run)
-        starting = to;
     void *fake_stack = nullptr;
 #if defined(EMU_ASAN)
+    left = from;
     __sanitizer_start_switch_fiber(&fake_stack, to->stack, to->stack_size);
 #endif
 #if defined(EMU_TSAN)
@@ -143,6 +143,7 @@ void fiber_switch(fiber *from, fiber *to)
 #endif
     arrived(fake_stack);
 }
+#endif
 
 bool fiber_overflowed(const fiber *f, const void *address)
 {

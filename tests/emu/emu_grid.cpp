@@ -122,7 +122,7 @@ static void set_blocked(warp_state &w, unsigned lane)
 }
 
 /* Lets others run until the current thread, which is blocked or has left, can run again. */
-static void give_way()
+static inline __attribute__((always_inline)) void give_way()
 {
     thread *self = current(), *next = pick(self);
     fiber *to = &host;
