@@ -21,10 +21,11 @@
 
 enum { NL_WARP = 32 };
 
-#ifndef NL_EMU /* the emulation, included before everything else, has its own */
+#ifndef NL_SHARED_MEMORY /* the emulation, included before everything else, has its own */
 #define NL_SHARED_MEMORY(type, name)                                                                         \
     extern __shared__ __align__(16) unsigned char nl_shared_bytes[];                                         \
     type *name = reinterpret_cast<type *>(nl_shared_bytes)
+#endif
 
 /* kernel<<<grid, block, shared, stream>>>(arguments...), allowed to start while the kernel before it ends
    where the device can do that: every kernel begins with nl_begin(). */
@@ -44,12 +45,11 @@ static cudaError_t nl_launch(void (*kernel)(Parameters...), dim3 grid, dim3 bloc
     config.numAttrs = nl_cuda_early_start ? 1 : 0;
     return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
 }
-#endif
 
 /* Lets the next kernel be set up, and waits until all that the kernels before this one wrote is there. */
 static __device__ inline void nl_begin()
 {
-#if !defined NL_EMU && defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
     cudaTriggerProgrammaticLaunchCompletion();
     cudaGridDependencySynchronize();
 #endif

@@ -13,6 +13,7 @@ enum verdict {
     DIFFERS,        /* not the same output under every order; TSan sees a race */
     DIFFERS_UNSEEN, /* not the same output under every order, but no race in TSan's eyes */
     DIES,           /* abort() with a message that contains `text` */
+    DIES_BY_KEY,    /* the same; runs only where the processor has protection keys */
 };
 
 struct test_case {

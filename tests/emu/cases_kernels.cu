@@ -12,9 +12,16 @@ const unsigned ALL_LANES = 0xffffffffu;
 
 typedef void kernel(float *, const float *);
 
+template <class... P, class... A>
+cudaError_t launch(void (*k)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream, A... arguments)
+{
+    cudaLaunchConfig_t config = {grid, block, shared, stream, nullptr, 0};
+    return cudaLaunchKernelEx(&config, k, arguments...);
+}
+
 void start(kernel *k, float *out, const float *in, dim3 grid = 1, dim3 block = N, size_t shared = 0)
 {
-    check(nl_launch(k, grid, block, shared, nullptr, out, in));
+    check(launch(k, grid, block, shared, nullptr, out, in));
 }
 
 /* Runs the kernel on fresh memory and shows the output. */
@@ -271,6 +278,39 @@ __global__ void recursion(float *out, const float *in)
     out[T] = in[T] + float(deeper(1000));
 }
 
+/* ---- early start ---- */
+
+__global__ void waits_first(float *out, const float *in)
+{
+    cudaTriggerProgrammaticLaunchCompletion();
+    cudaGridDependencySynchronize();
+    out[T] = in[T];
+}
+
+__global__ void waits_too_late(float *out, const float *in)
+{
+    float x = in[T];
+    cudaGridDependencySynchronize();
+    out[T] = x;
+}
+
+__global__ void never_waits(float *out, const float *in)
+{
+    if (in == out)
+        out[T] = 0;
+}
+
+template <kernel *K> void run_early()
+{
+    float *out = device_floats(N), *in = device_floats(N);
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {4, N, 0, nullptr, &early, 1};
+    check(cudaLaunchKernelEx(&config, K, out, in));
+    show_device(out, N);
+}
+
 void run_writes_one_past()
 {
     float *out = device_floats(N - 1), *in = device_floats(N);
@@ -312,22 +352,22 @@ void run_shared_limit()
 {
     float *out = device_floats(N), *in = device_floats(N);
     size_t size = 50 << 10;
-    say("%s", cudaGetErrorName(nl_launch(mirror, 1, N, size, nullptr, out, in)));
+    say("%s", cudaGetErrorName(launch(mirror, 1, N, size, nullptr, out, in)));
     say("%s", cudaGetErrorName(cudaGetLastError()));
     check(cudaFuncSetAttribute(mirror, cudaFuncAttributeMaxDynamicSharedMemorySize, int(size)));
-    say("%s", cudaGetErrorName(nl_launch(mirror, 1, N, size, nullptr, out, in)));
+    say("%s", cudaGetErrorName(launch(mirror, 1, N, size, nullptr, out, in)));
     say("%s", cudaGetErrorName(
                   cudaFuncSetAttribute(mirror, cudaFuncAttributeMaxDynamicSharedMemorySize, 228 << 10)));
-    say("%s", cudaGetErrorName(nl_launch(large<12000>, 1, N, 2000, nullptr, out, in)));
+    say("%s", cudaGetErrorName(launch(large<12000>, 1, N, 2000, nullptr, out, in)));
 }
 
 void run_sizes()
 {
     float *out = device_floats(N), *in = device_floats(N);
-    say("%s", cudaGetErrorName(nl_launch(mirror, 1, 2048, N * sizeof(float), nullptr, out, in)));
-    say("%s", cudaGetErrorName(nl_launch(mirror, 0, N, N * sizeof(float), nullptr, out, in)));
-    say("%s", cudaGetErrorName(nl_launch(mirror, dim3(1, 65536), N, N * sizeof(float), nullptr, out, in)));
-    say("%s", cudaGetErrorName(nl_launch(mirror, 1, dim3(1, 1, 65), N * sizeof(float), nullptr, out, in)));
+    say("%s", cudaGetErrorName(launch(mirror, 1, 2048, N * sizeof(float), nullptr, out, in)));
+    say("%s", cudaGetErrorName(launch(mirror, 0, N, N * sizeof(float), nullptr, out, in)));
+    say("%s", cudaGetErrorName(launch(mirror, dim3(1, 65536), N, N * sizeof(float), nullptr, out, in)));
+    say("%s", cudaGetErrorName(launch(mirror, 1, dim3(1, 1, 65), N * sizeof(float), nullptr, out, in)));
     say("%s", cudaGetErrorName(cudaDeviceSynchronize()));
 }
 
@@ -335,15 +375,15 @@ void run_sizes()
 
 cudaError_t run_scale(float *out, const float *in, float factor, cudaStream_t stream)
 {
-    return nl_launch(scale, 1, N, 0, stream, out, in, factor);
+    return launch(scale, 1, N, 0, stream, out, in, factor);
 }
 cudaError_t run_scale_by(float *out, const scale_step *step, cudaStream_t stream)
 {
-    return nl_launch(scale_by, 1, N, 0, stream, out, step);
+    return launch(scale_by, 1, N, 0, stream, out, step);
 }
 cudaError_t run_scale_of(float *out, scale_step step, cudaStream_t stream)
 {
-    return nl_launch(scale_of, 1, N, 0, stream, out, step);
+    return launch(scale_of, 1, N, 0, stream, out, step);
 }
 
 const test_case kernel_cases[] = {
@@ -353,6 +393,7 @@ const test_case kernel_cases[] = {
     {"the last block sums up", run<last_block, 8, 32>, RIGHT, nullptr, nullptr},
     {"static shared memory of a template", run<large<N>>, RIGHT, nullptr, nullptr},
     {"indices in three dimensions", run_places, RIGHT, nullptr, nullptr},
+    {"an early start that waits", run_early<waits_first>, RIGHT, nullptr, nullptr},
     {"limits of grids and blocks", run_sizes, RIGHT,
      "cudaErrorInvalidConfiguration cudaErrorInvalidConfiguration cudaErrorInvalidConfiguration "
      "cudaErrorInvalidConfiguration cudaSuccess",
@@ -380,6 +421,11 @@ const test_case kernel_cases[] = {
      nullptr},
     {"barrier inside a warp operation", run<waits_for_a_barrier, 1, 32>, DIES, "deadlock: lane 3 of the mask",
      nullptr},
+
+    {"an early start that never waits", run_early<never_waits>, DIES,
+     "does not wait for the kernel before it", nullptr},
+    {"an early start that reads before it waits", run_early<waits_too_late>, DIES_BY_KEY,
+     "before cudaGridDependencySynchronize", nullptr},
 
     {"shared memory never written", run<shared_not_written, 3>, RIGHT, "ffffffff", nullptr},
     {"read past the end", run<reads_one_past>, DIES, "bytes past the end of the allocation of 512 bytes",

@@ -31,6 +31,10 @@
 /* Forgets streams, memory, errors and counters, and reads the environment again. For tests. */
 extern "C" void emu_reset(void);
 
+/* What the current thread sees. Variables, because the members of cudaLaunchConfig_t have the same names. */
+extern EMU_HIDDEN uint3 threadIdx, blockIdx;
+extern EMU_HIDDEN dim3 blockDim, gridDim;
+
 namespace emu
 {
 
@@ -40,18 +44,8 @@ struct place {
     int line;
 };
 
-/* What a kernel sees as threadIdx; the runtime keeps more behind it. */
-struct thread_view {
-    uint3 index;
-};
-/* What a kernel sees as blockIdx, blockDim, gridDim and dynamic shared memory. */
-struct block_view {
-    dim3 grid, block;
-    uint3 index;
-    void *shared;
-};
-extern EMU_HIDDEN thread_view *current_thread; /* NULL outside kernels */
-extern EMU_HIDDEN block_view *current_block;
+extern EMU_HIDDEN void *shared_memory; /* of the current block, dynamic */
+bool in_kernel();
 
 enum warp_op {
     SHUFFLE_INDEX,
@@ -95,7 +89,8 @@ struct kernel_type {
 cudaError_t launch(const cudaLaunchConfig_t *config, const void *kernel, const kernel_type &type,
                    void **arguments);
 
-int device_capability(); /* NL_EMU_CC */
+/* cudaGridDependencySynchronize */
+void wait_for_grid();
 
 } // namespace emu
 

@@ -10,6 +10,8 @@
  * kernel itself (those of helper functions work but are not filled with NaN for each block);
  * - blocks of a multiple of 32 threads; no return before a barrier or a warp operation unless all lanes
  * leave; masks name exactly the lanes that come;
+ * - where the launch allows an early start, all threads call cudaGridDependencySynchronize before they touch
+ *   device memory;
  * - no inline PTX, mma, cp.async, cooperative groups, textures, __device__ or __constant__ variables that the
  *   host copies to; no waiting for another block;
  * - the intrinsics of reduced precision (__expf, __fdividef, ...) are poisoned.
@@ -52,13 +54,9 @@
 #define __launch_bounds__(...)
 #define __CUDA_ARCH__ 900
 
-#define threadIdx (emu::current_thread->index)
-#define blockIdx  (emu::current_block->index)
-#define blockDim  (emu::current_block->block)
-#define gridDim   (emu::current_block->grid)
-#define warpSize  32
+#define warpSize 32
 
-#define NL_SHARED_MEMORY(type, name) type *const name = static_cast<type *>(emu::current_block->shared)
+#define NL_SHARED_MEMORY(type, name) type *const name = static_cast<type *>(emu::shared_memory)
 
 #define EMU_PLACE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 #define EMU_HERE                                                                                             \
@@ -192,13 +190,11 @@ static inline void __nanosleep(unsigned)
 }
 #define __trap() emu::fail({__FILE__, __LINE__}, "__trap")
 
-/* The kernel before has always ended. */
-#define cudaGridDependencySynchronize           emu_grid_dependency_synchronize
-#define cudaTriggerProgrammaticLaunchCompletion emu_trigger_programmatic_launch
-static inline void emu_grid_dependency_synchronize()
-{
-}
-static inline void emu_trigger_programmatic_launch()
+/* The kernel before has ended in fact, but its results are not to be seen by one launched to start early that
+   has not waited. */
+#define cudaGridDependencySynchronize           emu::wait_for_grid
+#define cudaTriggerProgrammaticLaunchCompletion emu_let_next_start
+static inline void emu_let_next_start()
 {
 }
 
@@ -251,19 +247,6 @@ template <class... P>
 static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, void (*kernel)(P...))
 {
     return cudaFuncGetAttributes(attributes, reinterpret_cast<const void *>(kernel));
-}
-
-/* As in kernels/cuda_common.cuh, always with the attribute that sm_90 allows. */
-template <class... P, class... A>
-static inline cudaError_t nl_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
-                                    cudaStream_t stream, A... arguments)
-{
-    cudaLaunchAttribute early = {};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config = {grid,   block,  shared,
-                                 stream, &early, emu::device_capability() >= 90 ? 1u : 0u};
-    return emu::launch_typed(&config, kernel, static_cast<P>(arguments)...);
 }
 
 #endif

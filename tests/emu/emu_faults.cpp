@@ -32,7 +32,7 @@ static bool installed;
 static void explain_device(char *text, size_t size, const void *address)
 {
     device_allocation a;
-    const char *who = current_thread ? "access" : "host access";
+    const char *who = in_kernel() ? "access" : "host access";
     int n = snprintf(text, size, "%s to device memory at %p", who, address);
     text += n;
     size -= size_t(n);
@@ -53,6 +53,9 @@ static void on_fault(int signal, siginfo_t *info, void *)
     char text[300];
     size_t shared;
     const void *address = info->si_addr;
+    if (device_hidden() && in_device(address, 1))
+        report(
+            "access to device memory before cudaGridDependencySynchronize in a kernel that may start early");
     if (in_arena(address)) {
         explain_device(text, sizeof text, address);
         report(text);
@@ -63,7 +66,7 @@ static void on_fault(int signal, siginfo_t *info, void *)
     }
     if (is_fiber_guard(address))
         report("a thread's stack overflowed");
-    if (current_thread) {
+    if (in_kernel()) {
         snprintf(text, sizeof text, "access to a wrong address, %p", address);
         report(text);
     }

@@ -15,17 +15,21 @@
 #include "emu_options.h"
 #include "emu_warp.h"
 
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
+
 namespace emu
 {
 
 enum { MAX_THREADS = 1024, MAX_WARPS = MAX_THREADS / 32 };
 
-struct thread : thread_view {
+struct thread {
+    uint3 index;
     unsigned warp, lane;
     fiber own;
 };
 
-struct block_state : block_view {
+struct block_state {
     const launch_record *launch;
     unsigned n_threads, n_warps;
     unsigned n_done, n_waiting; /* threads that left; that wait at a barrier */
@@ -36,18 +40,31 @@ struct block_state : block_view {
     warp_state warps[MAX_WARPS];
 };
 
-thread_view *current_thread;
-block_view *current_block;
+void *shared_memory;
 
+static thread *current_thread; /* NULL outside of kernels */
+static bool running;
 static block_state the_block;
 static thread *threads[MAX_THREADS]; /* made as needed, kept */
 static unsigned n_made;
 static fiber host;
 static char start_token, end_token, barrier_token[2]; /* for TSan */
 
+bool in_kernel()
+{
+    return current_thread != nullptr;
+}
+
+static inline void set_current(thread *t)
+{
+    current_thread = t;
+    if (t)
+        threadIdx = t->index;
+}
+
 static thread *current()
 {
-    return static_cast<thread *>(current_thread);
+    return current_thread;
 }
 
 /* ---- choosing who runs ---- */
@@ -132,7 +149,7 @@ static inline __attribute__((always_inline)) void give_way()
         deadlock();
     if (next == self)
         return;
-    current_thread = next;
+    set_current(next);
     the_counters.switches++;
     fiber_switch(&self->own, to);
 }
@@ -252,6 +269,13 @@ uint64_t warp(warp_op op, unsigned mask, uint64_t value, unsigned argument, int 
 
 /* ---- threads, blocks, grids ---- */
 
+void wait_for_grid()
+{
+    thread *self = current();
+    the_block.warps[self->warp].waited |= 1u << self->lane;
+    device_show();
+}
+
 static void thread_left()
 {
     block_state &b = the_block;
@@ -261,6 +285,8 @@ static void thread_left()
         if (w.groups[i].mask >> self->lane & 1)
             fail(w.groups[i].where, "the mask %08x names lane %u, which has left the kernel",
                  w.groups[i].mask, self->lane);
+    if (b.launch->early && !(w.waited >> self->lane & 1))
+        fail({nullptr, 0}, "launched to start early, but does not wait for the kernel before it");
     b.n_done++;
     w.left |= 1u << self->lane;
     set_blocked(w, self->lane);
@@ -293,9 +319,9 @@ static void run_block(const launch_record &l, uint64_t index)
 {
     block_state &b = the_block;
     const dim3 &g = l.grid;
-    b.index = {unsigned(index % g.x), unsigned(index / g.x % g.y), unsigned(index / g.x / g.y)};
+    blockIdx = {unsigned(index % g.x), unsigned(index / g.x % g.y), unsigned(index / g.x / g.y)};
     b.n_done = b.n_waiting = b.n_true = b.barrier_epoch = 0;
-    b.shared = guarded_shared(l.shared);
+    shared_memory = guarded_shared(l.shared);
     for (const shared_array &array : l.info->shared)
         memset(array.address, 0xff, array.size);
     for (unsigned w = 0; w < b.n_warps; w++) {
@@ -305,9 +331,11 @@ static void run_block(const launch_record &l, uint64_t index)
     }
     the_counters.blocks++;
     the_counters.threads += b.n_threads;
+    if (l.early)
+        device_hide();
     sync_release(&start_token);
     thread *first = pick(nullptr);
-    current_thread = first;
+    set_current(first);
     fiber_switch(&host, &first->own);
     sync_acquire(&end_token);
 }
@@ -316,8 +344,8 @@ void run_grid(const launch_record &l)
 {
     block_state &b = the_block;
     b.launch = &l;
-    b.grid = l.grid;
-    b.block = l.block;
+    gridDim = l.grid;
+    blockDim = l.block;
     b.n_threads = l.block.x * l.block.y * l.block.z;
     b.n_warps = (b.n_threads + 31) / 32;
     b.ready = 0;
@@ -328,13 +356,13 @@ void run_grid(const launch_record &l)
         threads[i]->lane = i % 32;
     }
     fiber_host(&host);
-    current_block = &b;
+    running = true;
     the_counters.kernels++;
     uint64_t n_blocks = uint64_t(l.grid.x) * l.grid.y * l.grid.z;
     permutation order = permutation_make(n_blocks);
     for (uint64_t i = 0; i < n_blocks; i++)
         run_block(l, permutation_at(order, i));
-    current_block = nullptr;
+    running = false;
 }
 
 void grid_free()
@@ -351,11 +379,11 @@ void grid_free()
 void describe_current(char *text, size_t size)
 {
     text[0] = 0;
-    if (!current_block)
+    if (!running)
         return;
     const block_state &b = the_block;
-    int n = snprintf(text, size, ": kernel %s, block (%u,%u,%u)", b.launch->info->name.c_str(), b.index.x,
-                     b.index.y, b.index.z);
+    int n = snprintf(text, size, ": kernel %s, block (%u,%u,%u)", b.launch->info->name.c_str(), blockIdx.x,
+                     blockIdx.y, blockIdx.z);
     if (current_thread && n > 0 && size_t(n) < size)
         snprintf(text + n, size - size_t(n), ", thread (%u,%u,%u)", current_thread->index.x,
                  current_thread->index.y, current_thread->index.z);

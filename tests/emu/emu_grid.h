@@ -22,6 +22,7 @@ struct launch_record {
     std::vector<void *> arguments;
     dim3 grid, block;
     size_t shared;
+    bool early; /* may start before the kernel before it has ended */
 };
 
 /* Sizes have been checked. Device memory is accessible meanwhile. */

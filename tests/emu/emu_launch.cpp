@@ -42,6 +42,14 @@ static bool grid_fits(const dim3 &g)
     return g.x && g.y && g.z && g.x <= 0x7fffffff && g.y <= 65535 && g.z <= 65535;
 }
 
+static bool may_start_early(const cudaLaunchConfig_t &c)
+{
+    for (unsigned i = 0; i < c.numAttrs; i++)
+        if (c.attrs[i].id == cudaLaunchAttributeProgrammaticStreamSerialization)
+            return c.attrs[i].val.programmaticStreamSerializationAllowed != 0;
+    return false;
+}
+
 static cudaError_t check_attributes(const cudaLaunchConfig_t &c)
 {
     for (unsigned i = 0; i < c.numAttrs; i++) {
@@ -103,6 +111,7 @@ static std::shared_ptr<launch_record> record_of(const cudaLaunchConfig_t &c, con
     record->grid = c.gridDim;
     record->block = c.blockDim;
     record->shared = c.dynamicSmemBytes;
+    record->early = may_start_early(c);
     units = 0;
     for (unsigned i = 0; i < type.n_parameters; i++) {
         void *copy = record->bytes.data() + units;

@@ -40,6 +40,7 @@ static std::map<char *, device_allocation> allocations;
 static std::map<char *, size_t> pinned;
 static uint64_t used;
 static unsigned n_open;
+static bool hidden;
 static char *shared_end;
 static size_t shared_size;
 
@@ -170,6 +171,25 @@ void device_close()
         protect_all(false);
 }
 
+void device_hide()
+{
+    hidden = key >= 0;
+    if (hidden)
+        protect_all(false);
+}
+
+void device_show()
+{
+    if (hidden)
+        protect_all(true);
+    hidden = false;
+}
+
+bool device_hidden()
+{
+    return hidden;
+}
+
 /* Reads what is poisoned for all others. */
 #if defined(EMU_ASAN)
 __attribute__((no_sanitize("address")))
@@ -284,6 +304,7 @@ void memory_reset()
     pinned.clear();
     used = 0;
     n_open = 0;
+    hidden = false;
 }
 
 void memory_free()

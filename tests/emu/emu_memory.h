@@ -21,6 +21,10 @@ bool device_free(void *); /* false: not the beginning of an allocation */
 uint64_t device_used();
 void device_open(); /* calls nest */
 void device_close();
+/* While open: makes device memory inaccessible for a while, where protection keys make that cheap. */
+void device_hide();
+void device_show();
+bool device_hidden();
 /* Fails if something was written past the end of an allocation; `after` names the culprit. */
 void device_check(const char *after);
 

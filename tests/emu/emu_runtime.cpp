@@ -66,12 +66,6 @@ cudaError_t device_status()
     return note(device_error);
 }
 
-int device_capability()
-{
-    options_load();
-    return the_options.capability;
-}
-
 void errors_reset()
 {
     last_error = device_error = cudaSuccess;

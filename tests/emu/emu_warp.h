@@ -21,6 +21,7 @@ struct warp_group {
 
 struct warp_state {
     uint32_t exists, runnable, left; /* lanes; `left`: have returned from the kernel */
+    uint32_t waited;                 /* for the kernel before */
     unsigned n_groups;
     warp_group groups[32];
     uint64_t value[32], result[32];
@@ -32,7 +33,7 @@ struct warp_state {
 static inline void warp_reset(warp_state &w, uint32_t lanes)
 {
     w.exists = lanes;
-    w.runnable = w.left = 0;
+    w.runnable = w.left = w.waited = 0;
     w.n_groups = w.epoch = 0;
 }
 
