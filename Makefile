@@ -123,7 +123,7 @@ check-format:
 	clang-format --dry-run -Werror cmd/*.[ch] lib/*.[ch] kernels/*.[ch] tests/unit/*.[ch] tests/emu/*.cpp tests/emu/*.h tests/emu/*.cu
 
 check-lint:
-	shellcheck -x .ci/run tests/*.sh tests/cli/tap.sh examples/*.sh $$(grep -l '^#!/bin/bash' tests/cli/*.t)
+	shellcheck -x .ci/run tests/*.sh tests/gpu/*.sh tests/cli/tap.sh examples/*.sh $$(grep -l '^#!/bin/bash' tests/cli/*.t)
 	mandoc -Tlint -Wwarning $(MAN)
 	cppcheck --quiet --error-exitcode=1 --std=c11 --inline-suppr --enable=warning,performance,portability \
 		--suppressions-list=tests/cppcheck.txt -Ilib -Ikernels -Icmd cmd lib kernels
@@ -149,6 +149,10 @@ check-fuzz:
 			build-fuzz/corpus/$$name || exit 1; \
 	done
 
+# Everything that wants a GPU, on a machine that has one; results in build/gpu.
+test-gpu:
+	@tests/gpu/run.sh
+
 # That the tests can fail: likely mistakes, one at a time, in a copy of the tree; some minutes.
 check-mutations:
 	@B=$B tests/mutate.sh
@@ -156,6 +160,6 @@ check-mutations:
 clean:
 	rm -rf build build-*
 
-.PHONY: all deps test test-only verify demo install uninstall check-format check-lint check-tidy check-registers check-fuzz check-mutations clean
+.PHONY: all deps test test-only test-gpu verify demo install uninstall check-format check-lint check-tidy check-registers check-fuzz check-mutations clean
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(wildcard $B/obj/cmd/*.d $B/obj/tests/unit/parts/*.d $B/cuda/*.d $B/tests/*.d $B/tools/*.d)

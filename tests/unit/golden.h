@@ -51,14 +51,14 @@ static inline void golden_close(struct golden *golden)
     nl_safetensors_close(golden->tensors);
 }
 
-/* The processor may lack an instruction set, the machine the headers for "emu"; that is no failure of the
+/* The processor may lack an instruction set, the machine the headers of CUDA; that is no failure of the
  * test.
  */
 static inline bool isa_available(const char *isa)
 {
     struct nl_error error;
-    bool emu = strcmp(isa, "emu") == 0;
-    struct nl_backend *backend = emu ? nl_backend_open(isa, NULL, 1, &error) : nl_cpu_open(isa, 1, &error);
+    bool cuda = strcmp(isa, cuda_device()) == 0;
+    struct nl_backend *backend = cuda ? nl_backend_open(isa, NULL, 1, &error) : nl_cpu_open(isa, 1, &error);
     nl_backend_close(backend);
     return backend != NULL;
 }
@@ -66,7 +66,7 @@ static inline bool isa_available(const char *isa)
 static inline struct nl_engine *open_tiny(const char *folder, const char *isa, unsigned threads)
 {
     struct nl_error error = {0};
-    struct nl_engine_options options = {.device = isa && strcmp(isa, "emu") == 0 ? isa : "cpu",
+    struct nl_engine_options options = {.device = isa && strcmp(isa, cuda_device()) == 0 ? isa : "cpu",
                                         .isa = isa,
                                         .threads = threads,
                                         .context = 4096,

@@ -21,3 +21,10 @@ static inline const char *shared_folder(void)
     }
     return shared;
 }
+
+/* The device that CUDA's code is tested on: "emu", or "cuda" where NL_TEST_DEVICE says so. */
+static inline const char *cuda_device(void)
+{
+    const char *device = getenv("NL_TEST_DEVICE");
+    return device ? device : "emu";
+}

@@ -1,6 +1,6 @@
-/* CUDA's code, emulated, on the tiny checkpoints: transformers' ids and logits, whole and in chunks, with
-   small splits and tiles; the same bits fused and not, as a graph and not, alone and beside others, in every
-   order of threads. */
+/* CUDA's code, emulated or on a device, on the tiny checkpoints: transformers' ids and logits, whole and in
+   chunks, with small splits and tiles; the same bits fused and not, as a graph and not, alone and beside
+   others, in every order of threads. */
 #include "golden.h"
 
 #include <math.h>
@@ -22,11 +22,11 @@ struct setting {
     const char *name, *value;
 };
 
-static struct nl_engine *open_emu(const struct golden *golden, const struct setting *settings, size_t n)
+static struct nl_engine *open_cuda(const struct golden *golden, const struct setting *settings, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         setenv(settings[i].name, settings[i].value, 1);
-    struct nl_engine *engine = open_tiny(golden->folder, "emu", 1);
+    struct nl_engine *engine = open_tiny(golden->folder, cuda_device(), 1);
     for (size_t i = 0; i < n; i++)
         unsetenv(settings[i].name);
     return engine;
@@ -92,10 +92,10 @@ static void golden_ids_and_logits(void **state)
     static const struct setting small[] = {{"NL_CUDA_SPLIT", "16"}, {"NL_CUDA_TILE", "16"}};
     struct golden golden;
     golden_open(&golden, *state);
-    struct nl_engine *engine = open_emu(&golden, NULL, 0);
+    struct nl_engine *engine = open_cuda(&golden, NULL, 0);
     check_greedy(&golden, engine, 1000, 64);
     nl_engine_close(engine);
-    engine = open_emu(&golden, small, 2);
+    engine = open_cuda(&golden, small, 2);
     check_greedy(&golden, engine, 1000, FEW);
     check_greedy(&golden, engine, 100, 1);
     check_greedy(&golden, engine, golden.n_prompt > 100 ? 8 : 5, 1);
@@ -109,7 +109,7 @@ static void growing(void **state)
     static const struct setting small = {"NL_CUDA_SPLIT", "16"};
     struct golden golden;
     golden_open(&golden, *state);
-    struct nl_engine *engine = open_emu(&golden, &small, 1);
+    struct nl_engine *engine = open_cuda(&golden, &small, 1);
     check_greedy(&golden, engine, 8, FEW);
     check_greedy(&golden, engine, 8, 64);
     check_greedy(&golden, engine, 8, FEW);
@@ -122,7 +122,7 @@ static void collect(const struct golden *golden, const struct setting *settings,
                     uint32_t others, float *out)
 {
     struct nl_error error = {0};
-    struct nl_engine *engine = open_emu(golden, settings, n_settings);
+    struct nl_engine *engine = open_cuda(golden, settings, n_settings);
     size_t vocab = nl_engine_model(engine)->config.vocab_size;
     struct nl_feed feeds[5] = {0};
     for (uint32_t s = 0; s <= others; s++)
@@ -188,7 +188,7 @@ int main(int argc, char **argv)
         (struct CMUnitTest){"growing: llama", growing, NULL, NULL, (void *)(uintptr_t) "llama"};
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
-    if (!isa_available("emu")) {
+    if (!isa_available(cuda_device())) {
         puts("1..0 # SKIP CUDA is not emulated here: no headers of its toolkit");
         return 0;
     }

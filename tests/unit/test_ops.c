@@ -100,16 +100,17 @@ static void take_snapshot(void *context, const struct nl_op *op, float *const *b
     }
 }
 
-/* The naive one first; "wide" is the source of avx512 as pairs of registers, "emu" CUDA's code on the CPU. */
-static const char *const subjects[] = {"reference", "portable", "avx2", "avx512", "wide", "emu"};
+/* The naive one first; "wide" is the source of avx512 as pairs of registers, "cuda" what cuda_device() says.
+ */
+static const char *const subjects[] = {"reference", "portable", "avx2", "avx512", "wide", "cuda"};
 enum { N_SUBJECTS = sizeof subjects / sizeof *subjects };
 
 static struct nl_backend *open_subject(const char *name, unsigned threads)
 {
     struct nl_error error;
     bool wide = strcmp(name, "wide") == 0;
-    struct nl_backend *backend = strcmp(name, "emu") == 0
-                                     ? nl_backend_open(name, NULL, 1, &error)
+    struct nl_backend *backend = strcmp(name, "cuda") == 0
+                                     ? nl_backend_open(cuda_device(), NULL, 1, &error)
                                      : nl_cpu_open(wide ? "avx2" : name, threads, &error);
     if (!wide || !backend)
         return backend;
@@ -170,7 +171,7 @@ static void run(const char *subject, unsigned threads, struct bench *b, const fl
     for (size_t subject##_i = 1; subject##_i < N_SUBJECTS; subject##_i++)                                    \
         for (const char *subject = runs_here(subjects[subject##_i]) ? subjects[subject##_i] : NULL; subject; \
              subject = NULL)                                                                                 \
-            for (unsigned threads = 1; threads <= (strcmp(subject, "emu") == 0 ? 1 : 3); threads++)
+            for (unsigned threads = 1; threads <= (strcmp(subject, "cuda") == 0 ? 1 : 3); threads++)
 
 /* 1e-6 of the sum of |w x|, and of 1 for a bias. */
 static double product_bound(const struct nl_matrix *w, size_t row, const float *x)
@@ -408,7 +409,7 @@ static void check_attention(uint32_t heads, uint32_t kv, uint32_t dim, uint32_t 
     b.plan.n_ops = 3;
     size_t n = (size_t)tokens * b.plan.width[1];
     for (int s = 0; s < N_SUBJECTS; s++) {
-        bool many = s > 0 && strcmp(subjects[s], "emu") != 0;
+        bool many = s > 0 && strcmp(subjects[s], "cuda") != 0;
         for (unsigned threads = 1; threads <= (many ? 3 : 1) && runs_here(subjects[s]); threads++) {
             struct snapshot got = {.bench = &b};
             run_past(subjects[s], threads, &b, past, tokens, ids, &got);
