@@ -20,6 +20,15 @@ static const char *const models[] = {
     "phi3-longrope",
     "mistral-window-long",
     "qwen3",
+    "smollm3",
+    "smollm3-window",
+    "qwen3-types",
+    "qwen2-window",
+    "gpt2-erf",
+    "phi3-partial",
+    "granite",
+    "gemma2-long",
+    "gemma3-long",
 };
 static const char *const isas[] = {"reference", "portable", "avx2", "avx512"};
 enum { N_MODELS = sizeof models / sizeof *models, N_ISAS = sizeof isas / sizeof *isas };
