@@ -330,6 +330,7 @@ static int open_device(struct cuda_backend *b, unsigned device, struct nl_error 
         NL_CUDA(error, cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking)) != 0)
         return -1;
     nl_cuda_early_start = properties.major >= 9;
+    b->multiplies_bf16 = properties.major >= 8;
     snprintf(b->base.name, sizeof b->base.name, "cuda %.60s", properties.name);
     return 0;
 }

@@ -87,6 +87,7 @@ struct cuda_backend {
     const struct nl_plan *plan;
     cudaStream_t stream;
     bool use_graphs, use_fusion;
+    bool multiplies_bf16; /* cuBLAS does on this device (sm_80 and newer) */
     uint32_t split, tile;
     struct nl_cuda_weights weights;
     float *buffers[NL_MAX_BUFFERS]; /* [max_tokens][width] */

@@ -50,7 +50,7 @@ static int run_panel(struct cuda_backend *b, const struct nl_cuda_linear *linear
     const struct nl_cuda_matrix *weight = &panel->segment->weight;
     size_t size = nl_dtype_bits(weight->dtype) / 8;
     const char *rows = (const char *)weight->data + (size_t)panel->first * weight->pitch * size;
-    bool terms = weight->dtype == NL_BF16;
+    bool terms = weight->dtype == NL_BF16 && b->multiplies_bf16, widens = weight->dtype != NL_F32 && !terms;
     struct nl_cuda_finish finish = {.products = panel->products,
                                     .n_terms = terms ? 3 : 1,
                                     .panel_rows = panel->rows,
@@ -61,8 +61,8 @@ static int run_panel(struct cuda_backend *b, const struct nl_cuda_linear *linear
                                     .logits = linear->epilogue == NL_CUDA_LOGITS,
                                     .divisor = linear->scale,
                                     .cap = linear->cap};
-    if (weight->dtype == NL_F16) {
-        if (NL_CUDA(error, nl_cuda_run_widen(panel->widened, rows, NL_F16,
+    if (widens) {
+        if (NL_CUDA(error, nl_cuda_run_widen(panel->widened, rows, weight->dtype,
                                              (size_t)panel->rows * weight->pitch, b->stream)) != 0)
             return -1;
         rows = (const char *)panel->widened;
@@ -81,7 +81,7 @@ int nl_cuda_prefill_linear(struct cuda_backend *b, const struct nl_cuda_linear *
                            struct nl_error *error)
 {
     const struct nl_cuda_matrix *weight = &linear->segment[0].weight;
-    bool terms = weight->dtype == NL_BF16, widens = weight->dtype == NL_F16;
+    bool terms = weight->dtype == NL_BF16 && b->multiplies_bf16, widens = weight->dtype != NL_F32 && !terms;
     uint64_t row_bytes = (uint64_t)n * (terms ? 3 : 1) * sizeof(float) + (widens ? weight->pitch * 4ull : 0);
     uint64_t term_bytes = terms ? rounded(3ull * n * weight->pitch * 2) : 0;
     uint32_t most = 0, rows = (uint32_t)(PANEL_BYTES / row_bytes > 0 ? PANEL_BYTES / row_bytes : 1);

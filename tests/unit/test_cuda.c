@@ -90,10 +90,14 @@ static void check_greedy(const struct golden *golden, struct nl_engine *engine, 
 static void golden_ids_and_logits(void **state)
 {
     static const struct setting small[] = {{"NL_CUDA_SPLIT", "16"}, {"NL_CUDA_TILE", "16"}};
+    static const struct setting old = {"NL_EMU_CC", "75"};
     struct golden golden;
     golden_open(&golden, *state);
     struct nl_engine *engine = open_cuda(&golden, NULL, 0);
     check_greedy(&golden, engine, 1000, 64);
+    nl_engine_close(engine);
+    engine = open_cuda(&golden, &old, 1);
+    check_greedy(&golden, engine, 1000, 1);
     nl_engine_close(engine);
     engine = open_cuda(&golden, small, 2);
     check_greedy(&golden, engine, 1000, FEW);
