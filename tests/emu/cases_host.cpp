@@ -258,14 +258,6 @@ void host_pointer()
     show_device(d, 1);
 }
 
-void hidden_host_pointer()
-{
-    static float host[N] = {1};
-    float *d = device_floats(N);
-    check(run_scale_of(d, {host, 2}, nullptr));
-    show_device(d, 1);
-}
-
 void pinned_pointer()
 {
     float *d = device_floats(N), *host = pinned_floats(3);
@@ -378,6 +370,5 @@ const test_case host_cases[] = {
     {"host reads device memory, without protection keys", host_reads_pages, DIES,
      "host access to device memory", nullptr},
     {"a host pointer given to a kernel", host_pointer, DIES, "argument 1, ", nullptr},
-    {"a host pointer in a structure", hidden_host_pointer, DIES, "argument 1 holds a host pointer", nullptr},
     {nullptr, nullptr, RIGHT, nullptr, nullptr},
 };

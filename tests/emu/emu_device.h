@@ -7,13 +7,13 @@
  * - launch through cudaLaunchKernelEx(&config, kernel, arguments...), the toolkit's C++ template; k<<<>>> and
  *   cudaLaunchKernelExC are not known here;
  * - dynamic shared memory through NL_SHARED_MEMORY(type, name); static arrays as usual, declared in the
- * kernel itself (those of helper functions work but are not filled with NaN for each block);
+ *   kernel itself (those of helper functions work but are not filled with NaN for each block);
  * - blocks of a multiple of 32 threads; no return before a barrier or a warp operation unless all lanes
- * leave; masks name exactly the lanes that come;
- * - where the launch allows an early start, all threads call cudaGridDependencySynchronize before they touch
- *   device memory;
- * - no inline PTX, mma, cp.async, cooperative groups, textures, __device__ or __constant__ variables that the
- *   host copies to; no waiting for another block;
+ *   leave; masks name exactly the lanes that come;
+ * - where the launch allows an early start, all threads call cudaGridDependencySynchronize before they
+ *   touch device memory;
+ * - no inline PTX, mma, cp.async, cooperative groups, textures, no waiting for another block, and no
+ *   __device__ or __constant__ variables that the host copies to;
  * - the intrinsics of reduced precision (__expf, __fdividef, ...) are poisoned.
  */
 #ifndef EMU_DEVICE_H

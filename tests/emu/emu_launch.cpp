@@ -69,31 +69,18 @@ static cudaError_t check_attributes(const cudaLaunchConfig_t &c)
     return cudaSuccess;
 }
 
-/* Two 32-bit numbers side by side, one of them small, are no pointer: code, heap and stacks are high up. */
-static bool may_be_pointer(const void *value)
-{
-    uintptr_t bits = reinterpret_cast<uintptr_t>(value);
-    return bits >> 44 >= 5 && (bits & 0xffffffff) >> 16 != 0 && is_host_memory(value);
-}
-
-/* A kernel that gets a host's pointer would run here, and fault on a device: so pointers are looked at, and
-   words of structures that could be one and point to something. */
+/* A kernel that gets a host's pointer would run here, and fault on a device: so pointers are looked at. Those
+   in structures cannot be told from numbers and what stands between members. */
 static void check_pointers(const kernel_info &info, const kernel_type &type, void **arguments)
 {
     for (unsigned i = 0; i < type.n_parameters; i++) {
-        const parameter &p = type.parameters[i];
-        for (uint32_t at = 0; at + sizeof(void *) <= p.size; at += sizeof(void *)) {
-            const void *value;
-            memcpy(&value, static_cast<char *>(arguments[i]) + at, sizeof value);
-            if (!value || kind_of(value) != HOST_MEMORY)
-                continue;
-            if (p.pointer)
-                fail({nullptr, 0}, "kernel %s: argument %u, %p, is no pointer to device memory",
-                     info.name.c_str(), i, value);
-            if (p.size > sizeof(void *) && may_be_pointer(value))
-                fail({nullptr, 0}, "kernel %s: argument %u holds a host pointer, %p, at byte %u",
-                     info.name.c_str(), i, value, at);
-        }
+        const void *value;
+        if (!type.parameters[i].pointer)
+            continue;
+        memcpy(&value, arguments[i], sizeof value);
+        if (value && kind_of(value) == HOST_MEMORY)
+            fail({nullptr, 0}, "kernel %s: argument %u, %p, is no pointer to device memory",
+                 info.name.c_str(), i, value);
     }
 }
 

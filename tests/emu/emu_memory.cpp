@@ -263,15 +263,6 @@ memory_kind kind_of(const void *address)
     return size_t(p - next->first) < next->second ? PINNED_MEMORY : HOST_MEMORY;
 }
 
-bool is_host_memory(const void *address)
-{
-    if (in_arena(address))
-        return false;
-    unsigned char resident;
-    void *page = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(address) / PAGE * PAGE);
-    return mincore(page, 1, &resident) == 0;
-}
-
 void *guarded_shared(size_t size)
 {
     if (!shared_end) {

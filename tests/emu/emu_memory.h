@@ -35,9 +35,6 @@ enum memory_kind { HOST_MEMORY, PINNED_MEMORY, DEVICE_MEMORY };
 memory_kind kind_of(const void *);
 /* Whether all of the bytes lie in one allocation of the device. */
 bool in_device(const void *, size_t size);
-/* Whether anything of the host's is mapped there. */
-bool is_host_memory(const void *);
-
 /* Dynamic shared memory of that size, filled with 0xFF, with an inaccessible page behind it. The same memory
    each time. */
 void *guarded_shared(size_t size);
