@@ -47,12 +47,26 @@ static int fill(struct nl_records *records, struct nl_error *error)
     }
 }
 
+/* Where to part what is held, SIZE_MAX: nowhere yet. */
+static size_t find_cut(struct nl_records *records)
+{
+    size_t length = records->held.size - records->at;
+    if (records->kind != NL_RECORD_WHOLE || !records->cut || records->ended || length < records->piece ||
+        length < records->next_cut)
+        return SIZE_MAX;
+    size_t cut = records->cut(records->context, records->held.data + records->at, length);
+    records->next_cut = cut ? 0 : 2 * length;
+    return cut ? records->at + cut : SIZE_MAX;
+}
+
 /* Gives out [at, end) without its last `drop` bytes, and goes on behind it. */
 static int give(struct nl_records *records, size_t end, size_t drop, const char **text, size_t *length)
 {
     *text = records->held.data ? records->held.data + records->at : "";
     *length = end - records->at - drop;
     records->at = records->scanned = end;
+    records->begins = records->count == 0 || records->ends;
+    records->ends = true;
     records->count++;
     return 1;
 }
@@ -80,6 +94,16 @@ int nl_records_next(struct nl_records *records, const char **text, size_t *lengt
         }
         if (records->ended)
             return 0;
+        size_t cut = find_cut(records);
+        if (cut != SIZE_MAX) {
+            records->next_offset += cut - records->at;
+            give(records, cut, 0, text, length);
+            records->ends = false;
+            return 1;
+        }
+        if (records->most && held->size - records->at >= records->most)
+            return nl_fail(error, NL_DATA, "%zu MiB without a place to part the text: %s: byte %llu",
+                           records->most >> 20, records->name, (unsigned long long)records->offset);
         if (fill(records, error) != 0)
             return -1;
     }

@@ -23,10 +23,18 @@ struct nl_records {
     int (*wait)(void *context, struct nl_error *error);
     void *context;
 
-    uint64_t offset; /* of the last record, in bytes from the start */
+    /* NL_RECORD_WHOLE: when about `piece` bytes are held and more may come, `cut` says where the text may be
+     * parted (0: nowhere), and the parts are given out one by one. NULL: never. */
+    size_t (*cut)(void *context, const char *text, size_t length);
+    size_t piece;
+    size_t most; /* bytes to hold; a record, or part, that is longer is NL_DATA; 0: no limit */
+
+    uint64_t offset;   /* of the last record, in bytes from the start */
+    bool begins, ends; /* it is a record's first part, its last */
     /* The rest is records.c's. */
     uint64_t count, next_offset;
     struct nl_buf held;
+    size_t next_cut;    /* with how many bytes held to try again */
     size_t at, scanned; /* in `held`: where the next record begins, how far no terminator was found */
     bool ended;
 };

@@ -11,6 +11,7 @@
 
 enum {
     AHEAD = 8,       /* candidates, whose lines of the table are asked for meanwhile */
+    MOST = 1 << 27,  /* symbols, of 16 bytes */
     BATCH = 1 << 15, /* symbols that wait for each other */
 };
 
@@ -173,8 +174,8 @@ int nl_tok_bpe_add(struct nl_encoder *encoder, uint32_t id, struct nl_error *err
             return -1;
         n = encoder->n_symbols;
     }
-    if (n >= INT32_MAX - 1)
-        return nl_fail(error, NL_RESOURCE, "a word of 2 GiB or more");
+    if (n >= MOST)
+        return nl_fail(error, NL_RESOURCE, "a word of %d characters or more", MOST);
     if (nl_tok_grow(&encoder->symbols, &encoder->symbols_capacity, n + 1, sizeof *encoder->symbols, error) !=
         0)
         return -1;

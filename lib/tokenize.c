@@ -1,6 +1,7 @@
 #include "tokenize.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "file.h"
@@ -8,7 +9,12 @@
 #include "pool.h"
 #include "unicode.h"
 
-enum { SHARE = 1 << 17 /* bytes that are worth a thread */ };
+enum {
+    SHARE = 1 << 17,     /* bytes that are worth a thread */
+    PIECE = 1 << 20,     /* bytes for each thread that are encoded as they come, where the text can be cut */
+    MOST = 1 << 28,      /* bytes without such a place that are held, of what may have no end */
+    LOOK_BACK = 1 << 12, /* bytes, at first, to look for such a place */
+};
 
 /* What one thread encodes, with an encoder of its own. */
 struct nl_tokenize_share {
@@ -148,9 +154,11 @@ static int open_threads(struct nl_tokenize *tokenize, size_t length, struct nl_e
 }
 
 /* Cuts a text into as many parts as there are threads, at most, and encodes them side by side. */
-static int encode_parts(struct nl_tokenize *tokenize, const char *text, size_t length, struct nl_error *error)
+static int encode_parts(struct nl_tokenize *tokenize, const struct nl_records *records, const char *text,
+                        size_t length, struct nl_error *error)
 {
     unsigned flags = encode_flags(tokenize), n = 0;
+    bool begins = records->begins, ends = records->ends;
     if (open_threads(tokenize, length, error) != 0)
         return -1;
     unsigned most = tokenize->pool && length >= 2 * SHARE ? tokenize->threads : 1;
@@ -161,7 +169,8 @@ static int encode_parts(struct nl_tokenize *tokenize, const char *text, size_t l
             end = nl_encoder_cut(share->encoder, text, at + (length - at) / (most - n), length);
         share->text = text + at;
         share->length = end - at;
-        share->flags = flags | (at > 0 ? NL_ENCODE_CONTINUES : 0) | (end < length ? NL_ENCODE_GOES_ON : 0);
+        share->flags = flags | (at > 0 || !begins ? NL_ENCODE_CONTINUES : 0) |
+                       (end < length || !ends ? NL_ENCODE_GOES_ON : 0);
     }
     tokenize->used = n;
     if (n > 1)
@@ -227,9 +236,10 @@ static int encode(struct nl_tokenize *tokenize, const struct nl_records *records
 {
     tokenize->used = 0;
     if (check_text(tokenize, records, &text, &length, error) != 0 ||
-        encode_parts(tokenize, text, length, error) != 0)
+        encode_parts(tokenize, records, text, length, error) != 0)
         return -1;
-    warn_doubled(tokenize);
+    if (records->begins)
+        warn_doubled(tokenize);
     return 0;
 }
 
@@ -303,19 +313,23 @@ static int write_view(struct nl_tokenize *tokenize, const struct nl_records *rec
                : nl_write_all(tokenize->out, shown->data, shown->size, tokenize->out_name, error);
 }
 
+/* A sequence, or a part of one. */
 static int write_sequence(struct nl_tokenize *tokenize, const struct nl_records *records, const char *text,
                           size_t length, struct nl_error *error)
 {
     struct nl_error cause;
     if (tokenize->view != NL_VIEW_STREAM)
         return write_view(tokenize, records, text, length, error);
-    if (write_header(tokenize, false, error) != 0)
+    if (records->begins && write_header(tokenize, false, error) != 0)
         return -1;
+    tokenize->open = !records->ends;
     tokenize->n_bytes += length;
     if (encode(tokenize, records, text, length, &cause) != 0) {
         tokenize->report(&cause);
         if (tokenize->status == NL_OK)
             tokenize->status = cause.code;
+        tokenize->failed = tokenize->open;
+        tokenize->open = false;
         return nl_writer_done_error(tokenize->writer, &cause, error);
     }
     if (tokenize->most)
@@ -323,7 +337,21 @@ static int write_sequence(struct nl_tokenize *tokenize, const struct nl_records 
     for (unsigned i = 0; i < tokenize->used; i++)
         if (write_ids(tokenize, tokenize->shares[i].ids.data, tokenize->shares[i].ids.count, error) != 0)
             return -1;
-    return nl_writer_done(tokenize->writer, "input", error);
+    return records->ends ? nl_writer_done(tokenize->writer, "input", error) : 0;
+}
+
+/* A late place where the text can be cut, 0 when there is none. */
+static size_t late_cut(void *context, const char *text, size_t length)
+{
+    const struct nl_tokenize *tokenize = context;
+    for (size_t back = LOOK_BACK;; back *= 16) {
+        size_t from = back < length ? length - back : 0,
+               cut = nl_encoder_cut(tokenize->shares[0].encoder, text, from, length);
+        if (cut < length)
+            return cut;
+        if (from == 0)
+            return 0;
+    }
 }
 
 static int on_wait(void *context, struct nl_error *error)
@@ -334,8 +362,16 @@ static int on_wait(void *context, struct nl_error *error)
     return nl_writer_pause(tokenize->writer, error);
 }
 
+/* Where what is written of a text depends on nothing that comes later. */
+static bool comes_in_parts(const struct nl_tokenize *tokenize)
+{
+    return tokenize->view == NL_VIEW_STREAM && !tokenize->chat && !tokenize->most &&
+           nl_encoder_cut(tokenize->shares[0].encoder, "a b", 0, 3) < 3;
+}
+
 int nl_tokenize_read(struct nl_tokenize *tokenize, int fd, const char *name, struct nl_error *error)
 {
+    struct stat status;
     struct nl_records records = {
         .fd = fd,
         .name = name,
@@ -343,15 +379,24 @@ int nl_tokenize_read(struct nl_tokenize *tokenize, int fd, const char *name, str
         .raw = tokenize->raw || tokenize->kind == NL_RECORD_NUL,
         .wait = on_wait,
         .context = tokenize,
+        .cut = comes_in_parts(tokenize) ? late_cut : NULL,
+        .piece = (size_t)PIECE * (tokenize->threads ? tokenize->threads : 1),
+        .most = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) ? 0 : MOST,
     };
     const char *text;
     size_t length;
     int got = 0;
-    while (!stopped(tokenize) && (got = nl_records_next(&records, &text, &length, error)) > 0)
+    tokenize->open = tokenize->failed = false;
+    while (!stopped(tokenize) && !tokenize->failed &&
+           (got = nl_records_next(&records, &text, &length, error)) > 0)
         if ((got = write_sequence(tokenize, &records, text, length, error)) != 0)
             break;
     nl_records_free(&records);
-    return stopped(tokenize) ? 0 : got;
+    if (!stopped(tokenize) || !tokenize->open)
+        return stopped(tokenize) ? 0 : got;
+    return nl_writer_done(tokenize->writer, "cancelled", error) == 0
+               ? nl_writer_flush(tokenize->writer, error)
+               : -1;
 }
 
 void nl_tokenize_free(struct nl_tokenize *tokenize)

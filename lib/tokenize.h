@@ -58,6 +58,7 @@ struct nl_tokenize {
     struct nl_ids before, after;      /* what the template puts around a text */
     struct nl_buf shown;
     bool warned;
+    bool open, failed;        /* between NLS1 and DONE; this input's sequence failed, its rest is of no use */
     struct nl_chat *template; /* with `chat` */
     struct nl_buf repaired, rendered;
 };
