@@ -123,7 +123,7 @@ check-format:
 	clang-format --dry-run -Werror cmd/*.[ch] lib/*.[ch] kernels/*.[ch] tests/unit/*.[ch] tests/emu/*.cpp tests/emu/*.h tests/emu/*.cu
 
 check-lint:
-	shellcheck -x .ci/run tests/*.sh tests/gpu/*.sh tests/cli/tap.sh examples/*.sh $$(grep -l '^#!/bin/bash' tests/cli/*.t)
+	shellcheck -x .ci/run tests/*.sh tests/gpu/*.sh tests/cli/tap.sh examples/*.sh examples/*/*.sh $$(grep -l '^#!/bin/bash' tests/cli/*.t)
 	mandoc -Tlint -Wwarning $(MAN)
 	cppcheck --quiet --error-exitcode=1 --std=c11 --inline-suppr --enable=warning,performance,portability \
 		--suppressions-list=tests/cppcheck.txt -Ilib -Ikernels -Icmd cmd lib kernels
