@@ -6,14 +6,16 @@
 #include <math.h>
 
 static const char *const models[] = {
-    "llama",      "llama-bf16-llama3rope-tied-sharded",
-    "llama-long", "llama-f16-linear-bias",
-    "qwen2-yarn", "llama-dynamic",
-    "qwen3",      "mistral-window",
-    "gpt2",       "mistral-window-long",
-    "gemma",      "phi3-longrope",
-    "gemma2",     "gemma3",
-    "olmo2",
+    "llama",          "llama-bf16-llama3rope-tied-sharded",
+    "llama-long",     "llama-f16-linear-bias",
+    "qwen2-yarn",     "llama-dynamic",
+    "qwen3",          "mistral-window",
+    "gpt2",           "mistral-window-long",
+    "gemma",          "phi3-longrope",
+    "gemma2",         "gemma3",
+    "olmo2",          "granite",
+    "gpt2-erf",       "phi3-partial",
+    "smollm3-window",
 };
 enum { N_MODELS = sizeof models / sizeof *models, MAX_VOCAB = 1024, FEW = 6 };
 
