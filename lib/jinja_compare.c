@@ -292,7 +292,7 @@ int nl_jv_contains(struct nl_jinja_run *run, struct jv container, struct jv valu
             return jinja_fail(run, NL_DATA, "'in' of a string takes a string, not a value of type %s",
                               nl_jv_type_name(value));
         *out = find_text(container, value);
-        return nl_jinja_charge(run, container.size / 64);
+        return nl_jinja_charge_search(run, container.size, value.size);
     }
     if (jv_is(container, JV_DICT) || (jv_is(container, JV_VIEW) && container.view->of == JV_KEYS)) {
         const struct jv_dict *dict = jv_is(container, JV_DICT) ? container.dict : container.view->dict;

@@ -33,7 +33,8 @@ static int strip(struct nl_jinja_run *run, struct jv text, struct jv chars, unsi
     unsigned size;
     if (!jv_is(chars, JV_MISSING) && !jv_is(chars, JV_NONE) && nl_jinja_want_text(run, chars, "strip") != 0)
         return -1;
-    if (nl_jinja_charge(run, 1 + text.size / 64) != 0)
+    uint64_t looks = jv_is(chars, JV_STRING) ? (uint64_t)text.size * chars.size / 256 : 0;
+    if (nl_jinja_charge(run, 1 + text.size / 64 + looks) != 0)
         return -1;
     while (sides & 1 && from < to && is_stripped(nl_utf8_get(text.text + from, &size), chars))
         from += size;
@@ -97,7 +98,7 @@ int nl_jinja_replace(struct nl_jinja_run *run, struct jv *a, struct jv *out)
             break;
     }
     nl_buf_add(&made, text.text + at, text.size - at);
-    return nl_jv_take(run, &made, nl_jinja_charge(run, 1 + text.size / 64), out);
+    return nl_jv_take(run, &made, nl_jinja_charge_search(run, text.size, old.size), out);
 }
 
 /* Where a part is last in text[0, to); NULL when it is not. `part` is not empty. */
@@ -127,7 +128,7 @@ static int narrow(struct nl_jinja_run *run, struct jv *a, struct jv *text, size_
         if (bounds[i] < 0)
             bounds[i] = bounds[i] < -length ? 0 : bounds[i] + length;
     }
-    if (nl_jinja_charge(run, 1 + a[0].size / 32) != 0)
+    if (nl_jinja_charge(run, 1 + a[0].size / 16) != 0)
         return -1;
     if (bounds[1] > length)
         bounds[1] = length;

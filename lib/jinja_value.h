@@ -132,7 +132,7 @@ enum {
     JINJA_MOST_OUTPUT = 256 << 20,
     JINJA_MOST_NESTING = 300, /* of a template's parts, of values */
     JINJA_MOST_DEPTH = 900,   /* of the evaluation: a call of a macro takes about six */
-    JINJA_MOST_STEPS = 20000000,
+    JINJA_MOST_STEPS = 10000000,
     JINJA_MOST_RANGE = 100000, /* items, as jinja2's sandbox has it */
 };
 #define JINJA_MOST_MEMORY ((size_t)1 << 29)
@@ -169,6 +169,12 @@ static inline int nl_jinja_charge(struct nl_jinja_run *run, uint64_t steps)
 {
     run->steps += steps;
     return run->steps > JINJA_MOST_STEPS ? nl_jinja_too_long(run) : 0;
+}
+
+/* The same for a search of `part` bytes among `size`: that of one byte is faster. */
+static inline int nl_jinja_charge_search(struct nl_jinja_run *run, uint64_t size, uint64_t part)
+{
+    return nl_jinja_charge(run, 1 + size / (part > 1 ? 16 : 64));
 }
 
 /* jinja_value.c */

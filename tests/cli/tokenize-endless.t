@@ -42,6 +42,7 @@ case $B in
     is "memory does not grow with the input" "$( (ulimit -v 500000; yes 'some more text' | nl-tokenize --threads 1 | head -c 100000000 | wc -c))" 100000000
     exits "nowhere to part it: refused" 3 '256 MiB without a place to part the text: standard input: byte 0' \
         timeout 60 nl-tokenize < /dev/zero
+    # shellcheck disable=SC2317
     endless_line() { tr '\0' x < /dev/zero | timeout 60 nl-tokenize --lines; }
     exits "a line without an end: refused" 3 '256 MiB without a place' endless_line
     ;;
