@@ -21,7 +21,8 @@ for t in "$B"/tests/test_* tests/cli/*.t; do
     name=$(basename "$t" .t)
     [ -x "$t" ] && [[ $# -eq 0 || " $* " == *" $name "* ]] && tests+=("$t")
 done
-prove --verbose --merge --timer --jobs "${NL_TEST_JOBS:-2}" --exec tests/run-one.sh "${tests[@]}" > "$log" 2>&1
+# Signals that whoever started this ignores (as a shell does for what runs in its background) are not ignored by the tests.
+env --default-signal=INT,QUIT,PIPE prove --verbose --merge --timer --jobs "${NL_TEST_JOBS:-2}" --exec tests/run-one.sh "${tests[@]}" > "$log" 2>&1
 status=$?
 grep -E '^not ok|^Bail out|^# .*(error|fail)|Dubious|Wstat|No plan|Bad plan' "$log" | grep -viE "# *skip" | head -100
 count() { grep -cE "$@" "$log"; }
