@@ -154,7 +154,7 @@ int main(int argc, char **argv)
     struct options options = {0};
     struct nl_error error = {0};
     struct cli_output output;
-    struct cli_file trace, profile;
+    struct cli_file trace = {0}, profile = {0};
     parse_options(&options, argc, argv);
     struct nl_forward forward = {.all = options.all, .signal = &cli_signal, .report = cli_error};
     if (options.feedback) {
