@@ -76,8 +76,9 @@ ISA_wide_kernels = $(ISA_cpu_avx2) -Wno-psabi
 ISA_cpu_avx512 = -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
 endif
 
+# Never unloaded: the runtime's threads and handlers do not expect it.
 $B/libnl_cuda.so: $(CUDA_OBJ)
-	$(call Q,LD) $(CC) -shared -o $@ $^ $(LDFLAGS) -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcudart -ldl -lstdc++
+	$(call Q,LD) $(CC) -shared -Wl,-z,nodelete -o $@ $^ $(LDFLAGS) -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcudart -ldl -lstdc++
 
 $B/cuda/%.cu.o: kernels/%.cu
 	@mkdir -p $(@D)

@@ -95,10 +95,11 @@ static struct nl_backend *open_shared(const char *name, unsigned device, struct 
     return backend;
 }
 
-/* Asks the driver, which is there only where a device is: no cost elsewhere. */
+/* Asks the driver, which is there only where a device is: no cost elsewhere. It stays, so that the backend
+   finds it set up: that takes a good part of a second. */
 static bool has_cuda_device(void)
 {
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!driver)
         return false;
     int count = 0, (*init)(unsigned), (*get_count)(int *);

@@ -22,8 +22,11 @@ enum {
     NL_CUDA_ALIGN = 16,  /* bytes: of rows of weights */
 };
 
-/* The device can start a kernel before the one it depends on has ended (sm_90). */
+/* A kernel may be started before the one it depends on has ended (sm_90 and newer). Only for kernels that
+   wait for themselves: code of older PTX that the driver translated for a new device does not. */
 extern bool nl_cuda_early_start;
+/* *wait: whether the kernels do, as they were chosen for the current device. */
+cudaError_t nl_cuda_kernels_wait(bool *wait);
 
 /* A weight matrix on the device; rows are padded with zeros to NL_CUDA_ALIGN bytes. */
 struct nl_cuda_matrix {
@@ -101,7 +104,7 @@ struct nl_cuda_segment {
    segments, one after the other. */
 struct nl_cuda_linear {
     uint32_t n_segments;
-    struct nl_cuda_segment segment[NL_MAX_SEGMENTS]; /* of one dtype and one number of columns */
+    struct nl_cuda_segment segment[NL_MAX_SEGMENTS]; /* of one number of columns */
     uint32_t n_rows;                                 /* of all segments */
     struct nl_cuda_norm norm;
     const float *in; /* [n_vectors][in_width] */
@@ -112,11 +115,28 @@ struct nl_cuda_linear {
     enum nl_activation activation;
     float scale, cap;
 };
+/* A pass over the weights is over one type: false when the segments need one each. */
+static inline bool nl_cuda_is_uniform(const struct nl_cuda_linear *l)
+{
+    for (uint32_t s = 1; s < l->n_segments; s++)
+        if (l->segment[s].weight.dtype != l->segment[0].weight.dtype)
+            return false;
+    return true;
+}
+/* Segment s as a product of its own. */
+static inline struct nl_cuda_linear nl_cuda_alone(const struct nl_cuda_linear *l, uint32_t s)
+{
+    struct nl_cuda_linear alone = *l;
+    alone.n_segments = 1;
+    alone.segment[0] = l->segment[s];
+    alone.n_rows = l->segment[s].weight.rows;
+    return alone;
+}
 /* For 1 to NL_CUDA_VECTORS vectors: own kernels that read each weight once. The bits of a vector's result do
    not depend on how many there are. */
 cudaError_t nl_cuda_run_matvec(const struct nl_cuda_linear *, uint32_t n_vectors, cudaStream_t stream);
 
-/* Pieces of the product by cuBLAS, for many vectors (cuda_gemm.c). */
+/* Pieces of the product by cuBLAS, for many vectors (cuda_prefill.c). */
 /* terms[0] + terms[1] + terms[2] = in exactly, each bfloat16: [3][n_rows][pitch], padded with zeros */
 cudaError_t nl_cuda_run_split_terms(void *terms, uint32_t pitch, const float *in, uint32_t width,
                                     uint32_t n_rows, cudaStream_t stream);

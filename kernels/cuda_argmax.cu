@@ -51,35 +51,35 @@ __device__ inline candidate unpacked(uint64_t bits)
     return {__uint_as_float(static_cast<uint32_t>(bits)), static_cast<uint32_t>(bits >> 32)};
 }
 
-/* grid [NL_CUDA_ARGMAX_PARTS][row]; the last block of a row puts the parts together. */
+/* grid [row][NL_CUDA_ARGMAX_PARTS]; the last block of a row puts the parts together. */
 __global__ void argmax(uint32_t *best, const float *logits, uint32_t n, unsigned long long *space,
                        uint32_t *arrived)
 {
     __shared__ candidate candidates[THREADS / NL_WARP];
     __shared__ bool last;
     nl_begin();
-    const float *row = logits + static_cast<size_t>(blockIdx.y) * n;
-    unsigned long long *parts = space + static_cast<size_t>(blockIdx.y) * gridDim.x;
+    const float *row = logits + static_cast<size_t>(blockIdx.x) * n;
+    unsigned long long *parts = space + static_cast<size_t>(blockIdx.x) * gridDim.y;
     candidate mine = {-INFINITY, NOTHING};
-    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+    for (uint32_t i = blockIdx.y * blockDim.x + threadIdx.x; i < n; i += gridDim.y * blockDim.x)
         mine = better(mine, {row[i], row[i] == row[i] ? i : NL_BEST_NAN});
     mine = block_best(mine, candidates);
     if (threadIdx.x == 0) {
-        __stcg(&parts[blockIdx.x], static_cast<unsigned long long>(packed(mine)));
+        __stcg(&parts[blockIdx.y], static_cast<unsigned long long>(packed(mine)));
         __threadfence();
-        last = atomicAdd(&arrived[blockIdx.y], 1) == gridDim.x - 1;
+        last = atomicAdd(&arrived[blockIdx.x], 1) == gridDim.y - 1;
     }
     __syncthreads();
     if (!last)
         return;
     __threadfence();
     mine = {-INFINITY, NOTHING};
-    if (threadIdx.x < gridDim.x)
+    if (threadIdx.x < gridDim.y)
         mine = unpacked(__ldcg(&parts[threadIdx.x]));
     mine = block_best(mine, candidates);
     if (threadIdx.x == 0) {
-        best[blockIdx.y] = mine.index;
-        arrived[blockIdx.y] = 0;
+        best[blockIdx.x] = mine.index;
+        arrived[blockIdx.x] = 0;
     }
 }
 
@@ -89,7 +89,7 @@ cudaError_t nl_cuda_run_argmax(uint32_t *best, const float *logits, uint32_t n, 
                                uint64_t *space, uint32_t *arrived, cudaStream_t stream)
 {
     static_assert(int(NL_CUDA_ARGMAX_PARTS) <= int(THREADS), "one thread a part");
-    assert(n > 0 && n < NOTHING && n_rows > 0 && n_rows <= 65535);
-    return nl_launch(argmax, dim3(NL_CUDA_ARGMAX_PARTS, n_rows), THREADS, 0, stream, best, logits, n,
+    assert(n > 0 && n < NOTHING && n_rows > 0);
+    return nl_launch(argmax, dim3(n_rows, NL_CUDA_ARGMAX_PARTS), THREADS, 0, stream, best, logits, n,
                      reinterpret_cast<unsigned long long *>(space), arrived);
 }

@@ -1,7 +1,7 @@
 /*
  * cuda_attention.cu: attention of single rows over the cache, for decoding.
  *
- * A block works on one row, up to NL_CUDA_GROUP query heads that share a KV head, and one split: positions [s
+ * A block works on one row, up to G query heads that share a KV head, and one split: positions [s
  * * split, (s + 1) * split), wherever the row stands, so that the bits do not depend on what else runs. Each
  * split has its own maximum; the block that arrives last merges them in ascending order.
  */
@@ -11,9 +11,10 @@ namespace
 {
 
 enum {
-    THREADS = 128,
+    THREADS = 256,
     WARPS = THREADS / NL_WARP,
-    SHARED_BYTES = 40 * 1024, /* of what every device has unasked, 48 KB */
+    LOT = 4,                  /* positions whose loads a warp has in flight together */
+    SHARED_BYTES = 44 * 1024, /* of what every device has unasked, 48 KB */
 };
 
 /* Where a block's work lies. */
@@ -32,25 +33,59 @@ __device__ inline const float *cached(const nl_cuda_attention &a, const place &p
     return p.table[position / NL_BLOCK] + (plane * NL_BLOCK + position % NL_BLOCK) * a.head_dim;
 }
 
-/* weights[h][position - lo] = capped and scaled q . k; a warp a position, lanes along the head. */
-template <int G>
+/* V: what a lane reads at once, float4 where heads are a multiple of that. */
+template <typename V> constexpr uint32_t width = sizeof(V) / sizeof(float);
+
+template <typename V> __device__ inline V read(const float *from)
+{
+    return *reinterpret_cast<const V *>(from);
+}
+
+__device__ inline float dot(float a, float b, float sum)
+{
+    return fmaf(a, b, sum);
+}
+__device__ inline float dot(float4 a, float4 b, float sum)
+{
+    return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
+}
+
+__device__ inline void add_product(float &sum, float weight, float value)
+{
+    sum = fmaf(weight, value, sum);
+}
+__device__ inline void add_product(float4 &sum, float weight, float4 value)
+{
+    sum = make_float4(fmaf(weight, value.x, sum.x), fmaf(weight, value.y, sum.y),
+                      fmaf(weight, value.z, sum.z), fmaf(weight, value.w, sum.w));
+}
+
+/* weights[h][position - lo] = capped and scaled q . k; a warp LOT positions, lanes along the head. */
+template <int G, typename V>
 __device__ inline void score(float *weights, const float *q, const nl_cuda_attention &a, const place &p)
 {
     const uint32_t lane = threadIdx.x % NL_WARP, dim = a.head_dim;
-    for (uint32_t position = p.lo + threadIdx.x / NL_WARP; position <= p.hi; position += WARPS) {
-        const float *k = cached(a, p, position, 0);
-        float sums[G] = {};
-#pragma unroll 2
-        for (uint32_t i = lane; i < dim; i += NL_WARP) {
-            float key = k[i];
+    for (uint32_t at = p.lo + threadIdx.x / NL_WARP * LOT; at <= p.hi; at += WARPS * LOT) {
+        const float *k[LOT];
+        float sums[LOT][G] = {};
+        for (uint32_t j = 0; j < LOT; j++)
+            k[j] = cached(a, p, min(at + j, p.hi), 0);
+        for (uint32_t i = lane * width<V>; i < dim; i += NL_WARP * width<V>) {
+            V key[LOT];
+            for (uint32_t j = 0; j < LOT; j++)
+                key[j] = read<V>(k[j] + i);
             for (int h = 0; h < G; h++)
-                sums[h] = fmaf(q[h * dim + i], key, sums[h]);
+                for (uint32_t j = 0; j < LOT; j++)
+                    sums[j][h] = dot(read<V>(q + h * dim + i), key[j], sums[j][h]);
         }
-        for (int h = 0; h < G; h++) {
-            float sum = nl_warp_sum(sums[h]);
-            if (lane == 0)
-                weights[h * a.split + position - p.lo] = nl_cap(sum * a.scale, a.cap);
-        }
+#pragma unroll
+        for (uint32_t j = 0; j < LOT; j++)
+#pragma unroll
+            for (int h = 0; h < G; h++) {
+                float sum = nl_warp_sum(sums[j][h]);
+                if (lane == 0 && at + j <= p.hi)
+                    weights[h * a.split + at + j - p.lo] = nl_cap(sum * a.scale, a.cap);
+            }
     }
 }
 
@@ -78,20 +113,20 @@ __device__ inline void exponentiate(float *weights, float *best, float *total, c
 }
 
 /* mixed[warp][h][i] = the warp's positions' sum of weights times values. */
-template <int G>
+template <int G, typename V>
 __device__ inline void mix(float *mixed, const float *weights, const nl_cuda_attention &a, const place &p)
 {
     const uint32_t lane = threadIdx.x % NL_WARP, warp = threadIdx.x / NL_WARP, dim = a.head_dim;
-    for (uint32_t i = lane; i < dim; i += NL_WARP) {
-        float sums[G] = {};
-#pragma unroll 2
+    for (uint32_t i = lane * width<V>; i < dim; i += NL_WARP * width<V>) {
+        V sums[G] = {};
+#pragma unroll LOT
         for (uint32_t position = p.lo + warp; position <= p.hi; position += WARPS) {
-            float value = cached(a, p, position, 1)[i];
+            V value = read<V>(cached(a, p, position, 1) + i);
             for (int h = 0; h < G; h++)
-                sums[h] = fmaf(weights[h * a.split + position - p.lo], value, sums[h]);
+                add_product(sums[h], weights[h * a.split + position - p.lo], value);
         }
         for (int h = 0; h < G; h++)
-            mixed[(warp * G + h) * dim + i] = sums[h];
+            *reinterpret_cast<V *>(mixed + (warp * G + h) * dim + i) = sums[h];
     }
 }
 
@@ -162,7 +197,7 @@ __device__ inline void finish(const nl_cuda_attention &a, const place &p, const 
 }
 
 /* grid: [KV head and group of heads][split][row] */
-template <int G>
+template <int G, typename V>
 __global__ void __launch_bounds__(THREADS)
     attend(nl_cuda_attention a, const nl_cuda_step *step, uint32_t first)
 {
@@ -190,11 +225,11 @@ __global__ void __launch_bounds__(THREADS)
     for (uint32_t i = threadIdx.x; i < G * dim; i += blockDim.x)
         q[i] = i < p.n * dim ? row[i] : 0;
     __syncthreads();
-    score<G>(weights, q, a, p);
+    score<G, V>(weights, q, a, p);
     __syncthreads();
     exponentiate<G>(weights, best, total, a, p.hi - p.lo + 1);
     __syncthreads();
-    mix<G>(mixed, weights, a, p);
+    mix<G, V>(mixed, weights, a, p);
     __syncthreads();
     finish<G>(a, p, mixed, best, total, groups);
 }
@@ -210,7 +245,8 @@ cudaError_t launch(const nl_cuda_attention &a, const nl_cuda_step *step, uint32_
 {
     uint32_t groups = nl_divide_up(a.n_heads / a.n_kv_heads, G);
     dim3 grid(a.n_kv_heads * groups, a.max_splits, n_rows);
-    return nl_launch(attend<G>, grid, THREADS, shared_bytes(a, G), stream, a, step, first);
+    return nl_launch(a.head_dim % width<float4> == 0 ? attend<G, float4> : attend<G, float>, grid, THREADS,
+                     shared_bytes(a, G), stream, a, step, first);
 }
 
 } // namespace

@@ -12,9 +12,23 @@ int nl_cuda_check(struct nl_error *error, cudaError_t status, const char *what)
 {
     if (status == cudaSuccess)
         return 0;
-    bool resource = status == cudaErrorMemoryAllocation || status == cudaErrorNoDevice ||
-                    status == cudaErrorInvalidDevice || status == cudaErrorInsufficientDriver ||
-                    status == cudaErrorNoKernelImageForDevice;
+    static const cudaError_t resources[] = {
+        cudaErrorMemoryAllocation,
+        cudaErrorNoDevice,
+        cudaErrorInvalidDevice,
+        cudaErrorInsufficientDriver,
+        cudaErrorDevicesUnavailable,
+        cudaErrorNoKernelImageForDevice,
+        cudaErrorSystemNotReady,
+        cudaErrorSystemDriverMismatch,
+        cudaErrorCompatNotSupportedOnDevice,
+        cudaErrorUnsupportedPtxVersion,
+        cudaErrorInitializationError,
+    };
+    bool resource = false;
+    for (size_t i = 0; i < sizeof resources / sizeof *resources; i++)
+        resource |= status == resources[i];
+    (void)cudaGetLastError(); /* else cuBLAS would take it for its own, at the next sequence */
     return nl_fail(error, resource ? NL_RESOURCE : NL_IO, "CUDA: %s: %s", cudaGetErrorString(status), what);
 }
 
@@ -35,6 +49,7 @@ void nl_cuda_drop_graphs(struct cuda_backend *b)
 static void close_backend(struct nl_backend *base)
 {
     struct cuda_backend *b = (struct cuda_backend *)base;
+    (void)cudaSetDevice(b->device);
     nl_cuda_drop_graphs(b);
     nl_cuda_blas_close(b->blas);
     nl_cuda_step_free(b);
@@ -60,9 +75,10 @@ static void close_backend(struct nl_backend *base)
 
 static uint64_t available(struct nl_backend *base)
 {
-    (void)base;
+    const struct cuda_backend *b = (const struct cuda_backend *)base;
     size_t unused = 0, total = 0;
-    return cudaMemGetInfo(&unused, &total) == cudaSuccess ? unused : 0;
+    return cudaSetDevice(b->device) == cudaSuccess && cudaMemGetInfo(&unused, &total) == cudaSuccess ? unused
+                                                                                                     : 0;
 }
 
 /* Blocks stay with the device for the next sequence. */
@@ -122,7 +138,7 @@ static int load(struct nl_backend *base, const struct nl_plan *plan, uint64_t n_
 {
     struct cuda_backend *b = (struct cuda_backend *)base;
     b->plan = plan;
-    if (nl_cuda_weights_list(&b->weights, plan, error) != 0)
+    if (NL_CUDA(error, cudaSetDevice(b->device)) != 0 || nl_cuda_weights_list(&b->weights, plan, error) != 0)
         return -1;
     uint64_t need = b->weights.size + nl_plan_block_size(plan), there = available(base);
     if (need > there)
@@ -189,6 +205,8 @@ static int run_named(struct cuda_backend *b, const struct nl_cuda_op *op, const 
     struct nl_error inner = {0};
     if (run_op(b, op, step, splits, many, &inner) == 0)
         return 0;
+    if (op->op->layer < 0)
+        return nl_fail(error, inner.code, "%s: %s, %u rows", inner.message, names[op->kind], step->n_tokens);
     return nl_fail(error, inner.code, "%s: %s of layer %d, %u rows", inner.message, names[op->kind],
                    op->op->layer, step->n_tokens);
 }
@@ -289,7 +307,7 @@ static int run(struct nl_backend *base, const struct nl_step *step, const struct
     struct cuda_backend *b = (struct cuda_backend *)base;
     if (step->n_tokens == 0)
         return 0;
-    if (run_step(b, step, observer, error) != 0)
+    if (NL_CUDA(error, cudaSetDevice(b->device)) != 0 || run_step(b, step, observer, error) != 0)
         return -1;
     size_t n = step->n_outputs;
     if (n > 0 && NL_CUDA(error, cudaMemcpyAsync(b->host_best, b->best, n * sizeof(uint32_t),
@@ -320,16 +338,19 @@ static uint32_t knob(const char *name, uint32_t otherwise, uint32_t most)
 static int open_device(struct cuda_backend *b, unsigned device, struct nl_error *error)
 {
     struct cudaDeviceProp properties;
+    bool wait = false;
     int count = 0;
     if (NL_CUDA(error, cudaGetDeviceCount(&count)) != 0)
         return -1;
     if (device >= (unsigned)count)
         return nl_fail(error, NL_RESOURCE, "no device: cuda:%u (there are %d)", device, count);
-    if (NL_CUDA(error, cudaSetDevice((int)device)) != 0 ||
-        NL_CUDA(error, cudaGetDeviceProperties(&properties, (int)device)) != 0 ||
-        NL_CUDA(error, cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking)) != 0)
+    b->device = (int)device;
+    if (NL_CUDA(error, cudaSetDevice(b->device)) != 0 ||
+        NL_CUDA(error, cudaGetDeviceProperties(&properties, b->device)) != 0 ||
+        NL_CUDA(error, cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking)) != 0 ||
+        NL_CUDA(error, nl_cuda_kernels_wait(&wait)) != 0)
         return -1;
-    nl_cuda_early_start = properties.major >= 9;
+    nl_cuda_early_start = properties.major >= 9 && wait;
     b->multiplies_bf16 = properties.major >= 8;
     snprintf(b->base.name, sizeof b->base.name, "cuda %.60s", properties.name);
     return 0;

@@ -38,7 +38,8 @@ static int load(struct nl_cuda_blas *blas, struct nl_error *error)
 static int load(struct nl_cuda_blas *blas, struct nl_error *error)
 {
     const char *name = "libcublas.so." TEXT(CUBLAS_VER_MAJOR);
-    blas->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    blas->library =
+        dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); /* slow to load, never safe to unload */
     if (!blas->library)
         return nl_fail(error, NL_RESOURCE, "cannot load cuBLAS: %s", dlerror());
     bool all = true;

@@ -89,7 +89,7 @@ static __device__ inline float nl_cap(float x, float cap)
     return cap == 0 ? x : cap * tanhf(x / cap);
 }
 
-static inline unsigned nl_divide_up(size_t a, size_t b)
+static __host__ __device__ inline unsigned nl_divide_up(size_t a, size_t b)
 {
     return static_cast<unsigned>((a + b - 1) / b);
 }

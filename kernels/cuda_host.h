@@ -6,7 +6,8 @@
  * well. Few rows give the same bits in all ways; many rows differ from few by rounding.
  *
  * For tests the environment sets: NL_CUDA_GRAPH=0 (no graphs), NL_CUDA_FUSE=0 (no fused operations),
- * NL_CUDA_SPLIT (positions of a split), NL_CUDA_TILE (queries of a tile).
+ * NL_CUDA_SPLIT (positions of a split), NL_CUDA_TILE (queries of a tile; products take the rows of 16 at a
+ * time).
  */
 #ifndef NL_CUDA_HOST_H
 #define NL_CUDA_HOST_H
@@ -85,6 +86,7 @@ enum { NL_CUDA_GRAPHS = 64 };
 struct cuda_backend {
     struct nl_backend base;
     const struct nl_plan *plan;
+    int device; /* made the calling thread's at each entry */
     cudaStream_t stream;
     bool use_graphs, use_fusion;
     bool multiplies_bf16; /* cuBLAS does on this device (sm_80 and newer) */

@@ -2,9 +2,10 @@
  * cuda_matvec.cu: products of weights with 1 to NL_CUDA_VECTORS vectors, for decoding: bound by the weights'
  * bytes, each of which is read once.
  *
- * A warp works on two rows, each lane on 16 bytes of each at a time, a few of those in flight; the vectors,
- * normed where a norm comes before, stand in shared memory a tile at a time. Each output is one sum: over a
- * lane's own elements in ascending order, then over the lanes, whatever the number of vectors is.
+ * A warp works on two rows, each lane on 16 bytes of each at a time, the next DEPTH of those in flight, also
+ * while the vectors, normed where a norm comes before, are brought into shared memory, a tile at a time. Each
+ * output is one sum: over a lane's own elements in ascending order, then over the lanes, whatever the number
+ * of vectors is.
  */
 #include "cuda_rows.cuh"
 
@@ -14,6 +15,7 @@ namespace
 enum {
     WARPS = NL_ROW_THREADS / NL_WARP,
     TILE_STEP = 256,     /* elements that a warp covers at most with one load a lane */
+    DEPTH = 2,           /* loads of each row that a lane has in flight */
     TILE_FLOATS = 10240, /* of shared memory */
 };
 
@@ -30,11 +32,17 @@ template <typename T> __device__ inline uint32_t place(uint32_t k)
 
 template <typename T> struct lane_load {
     uint4 bits;
-    __device__ void read(const T *from)
-    {
-        bits = __ldcs(reinterpret_cast<const uint4 *>(from));
-    }
 };
+
+/* Starts the loads of elements k of two rows, where the rows have them. */
+template <typename T>
+__device__ inline void fetch(lane_load<T> (&load)[2], const T *const (&rows)[2], uint32_t k, uint32_t limit)
+{
+    if (k >= limit)
+        return;
+    load[0].bits = __ldcs(reinterpret_cast<const uint4 *>(rows[0] + k));
+    load[1].bits = __ldcs(reinterpret_cast<const uint4 *>(rows[1] + k));
+}
 
 __device__ inline void widen(const lane_load<float> &load, float *out)
 {
@@ -158,27 +166,32 @@ __global__ void __launch_bounds__(NL_ROW_THREADS, 2)
     const bool there = row[0] < (gated ? half : l.n_rows), second = there && row[1] < l.n_rows;
     row_place places[2] = {find_row(l, there ? row[0] : 0), find_row(l, second ? row[1] : 0)};
     const T *w[2] = {row_data<T>(places[0]), row_data<T>(places[1])};
+    constexpr uint32_t STEP = NL_WARP * lane_elements<T>;
+    const uint32_t mine_begin = lane * lane_elements<T>, limit = there ? pitch : 0;
+    lane_load<T> ahead[DEPTH][2] = {};
+    nl_begin();
+#pragma unroll
+    for (uint32_t d = 0; d < DEPTH; d++)
+        fetch(ahead[d], w, mine_begin + d * STEP, limit);
     nl_moments moments[N] = {};
     float sums[2][N] = {};
-    nl_begin();
 #pragma unroll
     for (uint32_t v = 0; v < N; v++)
         if (l.norm.weight && v < n_vectors)
             moments[v] = nl_row_moments(l.in + static_cast<size_t>(v) * l.in_width, l.segment[0].weight.cols,
                                         l.norm, space);
     for (uint32_t begin = 0; begin < pitch; begin += tile) {
-        const uint32_t end = min(begin + tile, pitch);
+        const uint32_t n_steps = nl_divide_up(min(tile, pitch - begin), STEP);
         stage<T, N>(x, l, moments, n_vectors, begin, tile);
         __syncthreads();
-#pragma unroll 2
-        for (uint32_t k = begin + lane * lane_elements<T>; there && k < end;
-             k += NL_WARP * lane_elements<T>) {
-            lane_load<T> load[2];
-            load[0].read(w[0] + k);
-            load[1].read(w[1] + k);
-            uint32_t chunk = (k - begin) / (NL_WARP * lane_elements<T>);
-            accumulate<T, N>(sums, load, x + chunk * (NL_WARP * lane_elements<T>)+lane * 4, tile);
-        }
+        for (uint32_t first = 0; first < n_steps; first += DEPTH)
+#pragma unroll
+            for (uint32_t d = 0; d < DEPTH; d++) {
+                const uint32_t at = (first + d) * STEP, k = begin + at + mine_begin;
+                if (k < limit)
+                    accumulate<T, N>(sums, ahead[d], x + at + lane * 4, tile);
+                fetch(ahead[d], w, k + DEPTH * STEP, limit);
+            }
         __syncthreads();
     }
     float mine[2] = {};
@@ -203,7 +216,7 @@ __global__ void __launch_bounds__(NL_ROW_THREADS, 2)
 template <typename T, int N>
 cudaError_t launch(const nl_cuda_linear &l, uint32_t n_vectors, cudaStream_t stream)
 {
-    uint32_t most = TILE_FLOATS / N / TILE_STEP * TILE_STEP;
+    uint32_t most = TILE_FLOATS / N / (DEPTH * TILE_STEP) * (DEPTH * TILE_STEP);
     uint32_t whole = nl_divide_up(l.segment[0].weight.pitch, TILE_STEP) * TILE_STEP;
     uint32_t tile = whole < most ? whole : most;
     uint32_t items = l.epilogue == NL_CUDA_GATED ? l.n_rows / 2 : nl_divide_up(l.n_rows, 2);
@@ -225,7 +238,15 @@ template <typename T> cudaError_t choose(const nl_cuda_linear &l, uint32_t n_vec
 cudaError_t nl_cuda_run_matvec(const nl_cuda_linear *l, uint32_t n_vectors, cudaStream_t stream)
 {
     assert(n_vectors > 0 && n_vectors <= NL_CUDA_VECTORS && l->n_segments > 0 && l->n_rows > 0);
-    assert(l->epilogue != NL_CUDA_GATED || l->n_rows % 2 == 0);
+    assert(l->epilogue != NL_CUDA_GATED || (l->n_rows % 2 == 0 && nl_cuda_is_uniform(l)));
+    if (!nl_cuda_is_uniform(l)) {
+        cudaError_t status = cudaSuccess;
+        for (uint32_t s = 0; s < l->n_segments && status == cudaSuccess; s++) {
+            nl_cuda_linear alone = nl_cuda_alone(l, s);
+            status = nl_cuda_run_matvec(&alone, n_vectors, stream);
+        }
+        return status;
+    }
     switch (l->segment[0].weight.dtype) {
     case NL_F32:
         return choose<float>(*l, n_vectors, stream);

@@ -180,12 +180,14 @@ static bool fuse_norm(const struct nl_plan *plan, size_t i, const struct nl_cuda
     return true;
 }
 
-/* An activation after products; true when it is taken over. */
+/* An activation after products; true when it is taken over. A buffer that blocks still read is not written.
+ */
 static bool fuse_gate(const struct nl_plan *plan, size_t i, const struct nl_cuda_op *gate,
                       struct nl_cuda_linear *linear)
 {
     if (gate->kind != NL_OP_GATE || plan->ops[i + 1].in != plan->ops[i].out ||
-        !is_dead_after(plan, i + 1, plan->ops[i].out) ||
+        !is_dead_after(plan, i + 1, plan->ops[i].out) || gate->gate.out == linear->in ||
+        (gate->gate.gated && !nl_cuda_is_uniform(linear)) ||
         linear->n_rows != gate->gate.width * (gate->gate.gated ? 2 : 1))
         return false;
     linear->epilogue = gate->gate.gated ? NL_CUDA_GATED : NL_CUDA_ACTIVATE;
@@ -195,7 +197,8 @@ static bool fuse_gate(const struct nl_plan *plan, size_t i, const struct nl_cuda
     return true;
 }
 
-/* The addition to the residual stream; *whole when the next operation is nothing else. */
+/* The addition to the residual stream, where the product does not read that itself; *whole when the next
+   operation is nothing else. */
 static bool fuse_residual(const struct nl_plan *plan, size_t i, struct nl_cuda_op *next,
                           struct nl_cuda_linear *linear, bool *whole)
 {
@@ -203,10 +206,12 @@ static bool fuse_residual(const struct nl_plan *plan, size_t i, struct nl_cuda_o
     *whole = op->kind == NL_OP_RESIDUAL;
     bool adds = *whole ? op->in == plan->ops[i].out
                        : op->kind == NL_OP_NORM && next->norm.add && op->norm.add == plan->ops[i].out;
-    if (!adds || linear->n_segments != 1 || !is_dead_after(plan, i + 1, plan->ops[i].out))
+    float *stream = *whole ? next->residual.out : next->norm.in;
+    if (!adds || linear->n_segments != 1 || stream == linear->in ||
+        !is_dead_after(plan, i + 1, plan->ops[i].out))
         return false;
     linear->epilogue = NL_CUDA_RESIDUAL;
-    linear->out = *whole ? next->residual.out : next->norm.in;
+    linear->out = stream;
     linear->out_width = *whole ? next->residual.width : next->norm.width;
     linear->scale = *whole ? next->residual.scale : next->norm.add_scale;
     if (!*whole)

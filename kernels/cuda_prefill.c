@@ -7,7 +7,7 @@
  */
 #include "cuda_host.h"
 
-enum { PANEL_BYTES = 64 << 20, TILE_BYTES = 192 << 20 };
+enum { TERM_BYTES = 96 << 20, PANEL_BYTES = 64 << 20, TILE_BYTES = 192 << 20, PANEL_LOT = 128 };
 
 /* Scratch of at least so many bytes, for the operations that the stream holds from here on. */
 static int scratch(struct cuda_backend *b, uint64_t bytes, struct nl_error *error)
@@ -77,8 +77,9 @@ static int run_panel(struct cuda_backend *b, const struct nl_cuda_linear *linear
     return NL_CUDA(error, nl_cuda_run_finish(&finish, n, b->stream));
 }
 
-int nl_cuda_prefill_linear(struct cuda_backend *b, const struct nl_cuda_linear *linear, uint32_t n,
-                           struct nl_error *error)
+/* Products of segments of one type with as many rows as the scratch has room for. */
+static int run_lot(struct cuda_backend *b, const struct nl_cuda_linear *linear, uint32_t n,
+                   struct nl_error *error)
 {
     const struct nl_cuda_matrix *weight = &linear->segment[0].weight;
     bool terms = weight->dtype == NL_BF16 && b->multiplies_bf16, widens = weight->dtype != NL_F32 && !terms;
@@ -87,10 +88,11 @@ int nl_cuda_prefill_linear(struct cuda_backend *b, const struct nl_cuda_linear *
     uint32_t most = 0, rows = (uint32_t)(PANEL_BYTES / row_bytes > 0 ? PANEL_BYTES / row_bytes : 1);
     for (uint32_t s = 0; s < linear->n_segments; s++)
         most = linear->segment[s].weight.rows > most ? linear->segment[s].weight.rows : most;
+    rows = rows > PANEL_LOT ? rows / PANEL_LOT * PANEL_LOT : rows; /* cuBLAS's own tiles are whole */
     rows = rows < most ? rows : most;
     uint64_t product_bytes = rounded((uint64_t)rows * n * (terms ? 3 : 1) * sizeof(float));
     uint64_t widened_bytes = widens ? (uint64_t)rows * weight->pitch * sizeof(float) : 0;
-    if (need_blas(b, error) != 0 || scratch(b, term_bytes + product_bytes + widened_bytes, error) != 0)
+    if (scratch(b, term_bytes + product_bytes + widened_bytes, error) != 0)
         return -1;
     struct panel panel = {.terms = b->scratch,
                           .products = (float *)(b->scratch + term_bytes),
@@ -104,6 +106,27 @@ int nl_cuda_prefill_linear(struct cuda_backend *b, const struct nl_cuda_linear *
         for (panel.first = 0; panel.first < all; panel.first += panel.rows) {
             panel.rows = all - panel.first < rows ? all - panel.first : rows;
             if (run_panel(b, linear, &panel, n, error) != 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+int nl_cuda_prefill_linear(struct cuda_backend *b, const struct nl_cuda_linear *linear, uint32_t n,
+                           struct nl_error *error)
+{
+    bool uniform = nl_cuda_is_uniform(linear);
+    uint64_t most = TERM_BYTES / (3ull * sizeof(uint16_t) * linear->segment[0].weight.cols);
+    most = most < 1 ? 1 : most < 16ull * b->tile ? most : 16ull * b->tile;
+    if (need_blas(b, error) != 0)
+        return -1;
+    for (uint32_t first = 0, rows; first < n; first += rows) {
+        rows = n - first < most ? n - first : (uint32_t)most;
+        for (uint32_t s = 0; s < (uniform ? 1 : linear->n_segments); s++) {
+            struct nl_cuda_linear lot = uniform ? *linear : nl_cuda_alone(linear, s);
+            lot.in += (size_t)first * lot.in_width;
+            lot.out += (size_t)first * lot.out_width;
+            if (run_lot(b, &lot, rows, error) != 0)
                 return -1;
         }
     }

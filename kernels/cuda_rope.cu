@@ -4,16 +4,17 @@
 namespace
 {
 
-/* One block for each row and group of q and k. */
+/* One block for each row and group of q and k: grid [row][group]; a grid's first dimension alone has no small
+   limit. */
 __global__ void qk_norm(nl_cuda_rope r)
 {
     __shared__ float space[NL_WARP];
     nl_begin();
     const bool is_q =
-        blockIdx.x < r.norm[0].count; /* an index into the parameters would copy them to the stack */
-    const uint32_t group = is_q ? blockIdx.x : blockIdx.x - r.norm[0].count;
+        blockIdx.y < r.norm[0].count; /* an index into the parameters would copy them to the stack */
+    const uint32_t group = is_q ? blockIdx.y : blockIdx.y - r.norm[0].count;
     const uint32_t width = is_q ? r.norm[0].width : r.norm[1].width;
-    float *x = r.qkv + static_cast<size_t>(blockIdx.y) * r.row_width +
+    float *x = r.qkv + static_cast<size_t>(blockIdx.x) * r.row_width +
                (is_q ? r.norm[0].column : r.norm[1].column) + group * width;
     nl_cuda_norm norm = {is_q ? r.norm[0].weight : r.norm[1].weight, nullptr, r.epsilon, false};
     nl_moments moments = nl_row_moments(x, width, norm, space);
@@ -33,13 +34,13 @@ __device__ inline float rotated(const float *x, uint32_t i, uint32_t half, float
     return i < half ? x[i] * cosine - x[i + half] * sine : x[i] * cosine + x[i - half] * sine;
 }
 
-/* One block for each row and head of q, k and v. */
+/* One block for each row and head of q, k and v: grid [row][head]. */
 __global__ void rope(nl_cuda_rope r, const nl_cuda_step *step)
 {
     __shared__ float space[NL_WARP];
     NL_SHARED_MEMORY(float, x);
     nl_begin();
-    const uint32_t t = blockIdx.y, head = blockIdx.x, dim = r.head_dim, position = step->positions[t];
+    const uint32_t t = blockIdx.x, head = blockIdx.y, dim = r.head_dim, position = step->positions[t];
     const bool is_q = head < r.n_heads, is_v = head >= r.n_heads + r.n_kv_heads;
     float *row = r.qkv + (static_cast<size_t>(t) * (r.n_heads + 2 * r.n_kv_heads) + head) * dim;
     const float *weight = is_q ? r.norm[0].weight : r.norm[1].weight;
@@ -76,15 +77,16 @@ __global__ void rope(nl_cuda_rope r, const nl_cuda_step *step)
 
 cudaError_t nl_cuda_run_qk_norm(const nl_cuda_rope *r, uint32_t n_tokens, cudaStream_t stream)
 {
-    assert(n_tokens > 0 && n_tokens <= 65535 && r->norm[0].weight && r->norm[1].weight);
-    dim3 grid(r->norm[0].count + r->norm[1].count, n_tokens);
+    assert(n_tokens > 0 && r->norm[0].count + r->norm[1].count <= 65535);
+    assert(r->norm[0].weight && r->norm[1].weight);
+    dim3 grid(n_tokens, r->norm[0].count + r->norm[1].count);
     return nl_launch(qk_norm, grid, NL_ROW_THREADS, 0, stream, *r);
 }
 
 cudaError_t nl_cuda_run_rope(const nl_cuda_rope *r, const nl_cuda_step *step, uint32_t n_tokens,
                              cudaStream_t stream)
 {
-    assert(n_tokens > 0 && n_tokens <= 65535 && r->head_dim <= 8192);
-    dim3 grid(r->n_heads + 2 * r->n_kv_heads, n_tokens);
+    assert(n_tokens > 0 && r->n_heads + 2 * r->n_kv_heads <= 65535 && r->head_dim <= 8192);
+    dim3 grid(n_tokens, r->n_heads + 2 * r->n_kv_heads);
     return nl_launch(rope, grid, NL_ROW_THREADS, r->head_dim * sizeof(float), stream, *r, step);
 }

@@ -71,11 +71,12 @@ cudaError_t nl_cuda_run_residual(float *out, const float *in, float scale, size_
                      count);
 }
 
+/* grid [row][columns] */
 static __global__ void gate(float *out, const float *in, uint32_t width, bool gated, nl_activation activation)
 {
     nl_begin();
-    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-    size_t row = blockIdx.y;
+    uint32_t i = blockIdx.y * blockDim.x + threadIdx.x;
+    size_t row = blockIdx.x;
     const float *x = in + row * width * (gated ? 2 : 1);
     if (i < width)
         out[row * width + i] =
@@ -85,7 +86,15 @@ static __global__ void gate(float *out, const float *in, uint32_t width, bool ga
 cudaError_t nl_cuda_run_gate(float *out, const float *in, uint32_t width, bool gated,
                              nl_activation activation, uint32_t n_rows, cudaStream_t stream)
 {
-    assert(n_rows > 0 && n_rows <= 65535 && width > 0);
-    dim3 grid(nl_divide_up(width, NL_ROW_THREADS), n_rows);
+    assert(n_rows > 0 && width > 0 && width <= 65535 * NL_ROW_THREADS);
+    dim3 grid(n_rows, nl_divide_up(width, NL_ROW_THREADS));
     return nl_launch(gate, grid, NL_ROW_THREADS, 0, stream, out, in, width, gated, activation);
+}
+
+cudaError_t nl_cuda_kernels_wait(bool *wait)
+{
+    cudaFuncAttributes attributes;
+    cudaError_t status = cudaFuncGetAttributes(&attributes, residual);
+    *wait = status == cudaSuccess && attributes.ptxVersion >= 90; /* as nl_begin has it; all files have the same */
+    return status;
 }

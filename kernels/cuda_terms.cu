@@ -7,17 +7,17 @@ namespace
 
 enum { THREADS = 256 };
 
-/* A float32 has 24 significant bits, a bfloat16 has 8: three terms hold it exactly. grid [columns][row] */
+/* A float32 has 24 significant bits, a bfloat16 has 8: three terms hold it exactly. grid [row][columns] */
 __global__ void split_terms(__nv_bfloat16 *terms, uint32_t pitch, const float *in, uint32_t width)
 {
     nl_begin();
-    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    uint32_t i = blockIdx.y * blockDim.x + threadIdx.x;
     if (i >= pitch)
         return;
-    float rest = i < width ? in[static_cast<size_t>(blockIdx.y) * width + i] : 0;
+    float rest = i < width ? in[static_cast<size_t>(blockIdx.x) * width + i] : 0;
     for (int term = 0; term < 3; term++) {
         __nv_bfloat16 part = __float2bfloat16_rn(rest);
-        terms[(static_cast<size_t>(term) * gridDim.y + blockIdx.y) * pitch + i] = part;
+        terms[(static_cast<size_t>(term) * gridDim.x + blockIdx.x) * pitch + i] = part;
         rest -= __bfloat162float(part);
     }
 }
@@ -40,21 +40,21 @@ template <typename T> __global__ void widen(float *out, const T *weights, size_t
         out[i] = widened(weights[i]);
 }
 
-/* grid [panel rows][vector] */
+/* grid [vector][panel rows] */
 __global__ void finish(nl_cuda_finish f)
 {
     nl_begin();
-    uint32_t r = blockIdx.x * blockDim.x + threadIdx.x;
+    uint32_t r = blockIdx.y * blockDim.x + threadIdx.x;
     if (r >= f.panel_rows)
         return;
     float y = 0;
     for (uint32_t term = f.n_terms; term-- > 0;)
-        y += f.products[(static_cast<size_t>(term) * gridDim.y + blockIdx.y) * f.panel_rows + r];
+        y += f.products[(static_cast<size_t>(term) * gridDim.x + blockIdx.x) * f.panel_rows + r];
     if (f.bias)
         y += f.bias[r];
     if (f.logits)
         y = nl_cap(y / f.divisor, f.cap);
-    f.out[static_cast<size_t>(blockIdx.y) * f.out_width + f.column + r] = y;
+    f.out[static_cast<size_t>(blockIdx.x) * f.out_width + f.column + r] = y;
 }
 
 } // namespace
@@ -62,8 +62,8 @@ __global__ void finish(nl_cuda_finish f)
 cudaError_t nl_cuda_run_split_terms(void *terms, uint32_t pitch, const float *in, uint32_t width,
                                     uint32_t n_rows, cudaStream_t stream)
 {
-    assert(pitch >= width && n_rows > 0 && n_rows <= 65535);
-    return nl_launch(split_terms, dim3(nl_divide_up(pitch, THREADS), n_rows), THREADS, 0, stream,
+    assert(pitch >= width && pitch <= 65535 * THREADS && n_rows > 0);
+    return nl_launch(split_terms, dim3(n_rows, nl_divide_up(pitch, THREADS)), THREADS, 0, stream,
                      static_cast<__nv_bfloat16 *>(terms), pitch, in, width);
 }
 
@@ -81,6 +81,6 @@ cudaError_t nl_cuda_run_widen(float *out, const void *weights, nl_dtype dtype, s
 
 cudaError_t nl_cuda_run_finish(const nl_cuda_finish *f, uint32_t n_vectors, cudaStream_t stream)
 {
-    assert(n_vectors > 0 && n_vectors <= 65535 && f->panel_rows > 0 && f->n_terms > 0);
-    return nl_launch(finish, dim3(nl_divide_up(f->panel_rows, THREADS), n_vectors), THREADS, 0, stream, *f);
+    assert(n_vectors > 0 && f->panel_rows > 0 && f->panel_rows <= 65535 * THREADS && f->n_terms > 0);
+    return nl_launch(finish, dim3(n_vectors, nl_divide_up(f->panel_rows, THREADS)), THREADS, 0, stream, *f);
 }

@@ -48,6 +48,9 @@ for n in $(seq 1 40); do
 done
 is "each allocation that fails is told with its size" "$calls of $memory, more than 10: $((memory > 10))" "$memory of $memory, more than 10: 1"
 exits "pinned memory that fails" 6 'out of memory' run NL_EMU_FAIL=host:1
+# Embedding, six for each of three layers, norm, logits, arg-max.
+is "a step is at most six kernels a layer" \
+    "$(printf '1 2 3\n' | NL_EMU_STATS=1 nl-forward --device emu -m $m --text --top 1 2>&1 | grep -o '[0-9]* kernels')" "22 kernels"
 exits "a launch that fails" 9 'CUDA: .*: rotation of layer 1, 3 rows' run NL_EMU_FAIL=launch:9
 exits "a kernel that fails in mid-run" 9 'CUDA: unspecified launch failure' run NL_EMU_FAIL=kernel:90
 exits "a device lost while loading" 9 'CUDA: ' run NL_EMU_FAIL=lost:60

@@ -175,6 +175,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *ke
     attributes->maxDynamicSharedSizeBytes = int(info.dynamic_limit);
     attributes->maxThreadsPerBlock = 1024;
     attributes->numRegs = 32;
+    attributes->ptxVersion = 90; /* __CUDA_ARCH__ in emu_device.h */
+    attributes->binaryVersion = the_options.capability;
     return cudaSuccess;
 }
 

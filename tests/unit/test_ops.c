@@ -182,7 +182,8 @@ static double product_bound(const struct nl_matrix *w, size_t row, const float *
     return 1e-6 * sum;
 }
 
-static void check_linear(enum nl_dtype dtype, uint32_t rows, uint32_t cols, uint32_t tokens)
+static void check_linear(enum nl_dtype dtype, enum nl_dtype other, uint32_t rows, uint32_t cols,
+                         uint32_t tokens)
 {
     struct bench b;
     void *memory[2];
@@ -193,7 +194,7 @@ static void check_linear(enum nl_dtype dtype, uint32_t rows, uint32_t cols, uint
     struct nl_op op = {.kind = NL_OP_LINEAR, .in = 0, .out = 1, .linear = {.n_segments = 2}};
     op.linear.segment[0] = (struct nl_segment){.weight = random_matrix(dtype, rows, cols, &memory[0])};
     op.linear.segment[1] =
-        (struct nl_segment){.weight = random_matrix(dtype, second, cols, &memory[1]), .column = rows};
+        (struct nl_segment){.weight = random_matrix(other, second, cols, &memory[1]), .column = rows};
     float *x = random_floats(MAX_TOKENS * (size_t)cols), *bias = random_floats(second);
     op.linear.segment[1].bias = bias;
     const float *initial[3] = {x};
@@ -229,8 +230,12 @@ static void linear_shapes(void **state)
     for (int d = 0; d < 3; d++)
         for (int i = 0; i < 8; i++)
             for (uint32_t tokens = 1; tokens <= 9; tokens += i % 2 + 1)
-                check_linear(dtypes[d], shapes[i], shapes[(i * 3 + (int)tokens) % 8], tokens);
-    check_linear(NL_BF16, 9, 20000, 3); /* rows wider than a panel */
+                check_linear(dtypes[d], dtypes[d], shapes[i], shapes[(i * 3 + (int)tokens) % 8], tokens);
+    check_linear(NL_BF16, NL_BF16, 9, 20000, 3); /* rows wider than a panel */
+    for (uint32_t tokens = 1; tokens <= 9; tokens += 4) {
+        check_linear(NL_BF16, NL_F32, 33, 65, tokens); /* segments of several types */
+        check_linear(NL_F32, NL_F16, 33, 127, tokens);
+    }
 }
 
 /* f16 has values that only a right conversion gets: subnormals, infinities, both zeros. */
