@@ -18,8 +18,13 @@ extern "C" {
 
 enum {
     NL_CUDA_VECTORS = 8, /* rows that share one pass over the weights */
-    NL_CUDA_SPLIT = 256, /* positions that a block of attention works on, at most; a multiple of NL_BLOCK */
+    NL_CUDA_SPLIT = 256, /* positions that a block of attention works on, at most */
     NL_CUDA_ALIGN = 16,  /* bytes: of rows of weights */
+    /* At most: shared memory holds a head for each warp; a grid's second dimension counts a row's heads, or
+       its elements by 256. */
+    NL_CUDA_HEAD_DIM = 1024,
+    NL_CUDA_HEADS = 16384,
+    NL_CUDA_WIDTH = 1 << 23,
 };
 
 /* A kernel may be started before the one it depends on has ended (sm_90 and newer). Only for kernels that
@@ -180,7 +185,7 @@ struct nl_cuda_attention {
     float *out;       /* [n_tokens][n_heads * head_dim] */
     uint32_t n_heads, n_kv_heads, head_dim, layer, window;
     float scale, cap;
-    uint32_t split;      /* positions of a split, a multiple of NL_BLOCK, at most NL_CUDA_SPLIT */
+    uint32_t split;      /* positions of a split, a multiple of 4, at most NL_CUDA_SPLIT */
     uint32_t max_splits; /* of any row in this step, or more: surplus blocks leave */
     float *partials;     /* [n_tokens][n_heads][max_splits][head_dim + 2]: sums, maximum, total */
     uint32_t *arrived;   /* [n_tokens][n_kv_heads][groups]: zero before and after */

@@ -198,7 +198,7 @@ __device__ inline void finish(const nl_cuda_attention &a, const place &p, const 
 
 /* grid: [KV head and group of heads][split][row] */
 template <int G, typename V>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, 2)
     attend(nl_cuda_attention a, const nl_cuda_step *step, uint32_t first)
 {
     __shared__ float best[G], total[G];
@@ -255,7 +255,7 @@ cudaError_t nl_cuda_run_attention(const nl_cuda_attention *a, const nl_cuda_step
                                   uint32_t n_rows, cudaStream_t stream)
 {
     assert(n_rows > 0 && n_rows <= NL_CUDA_VECTORS && a->max_splits > 0 && a->max_splits <= 65535);
-    assert(a->n_heads % a->n_kv_heads == 0 && a->split > 0 && a->split <= NL_CUDA_SPLIT);
+    assert(a->n_heads % a->n_kv_heads == 0 && a->split > 0 && a->split % 4 == 0 && a->split <= NL_CUDA_SPLIT);
     uint32_t rep = a->n_heads / a->n_kv_heads;
     if (rep > 4 && shared_bytes(*a, 8) <= SHARED_BYTES)
         return launch<8>(*a, step, first, n_rows, stream);

@@ -133,12 +133,33 @@ static int prepare_cache(struct cuda_backend *b, uint64_t n_blocks, struct nl_er
     return b->cache.slabs ? 0 : nl_fail_memory(error, "cache");
 }
 
+static int check_limit(const char *what, uint32_t value, uint32_t most, struct nl_error *error)
+{
+    return value <= most ? 0 : nl_fail(error, NL_UNSUPPORTED, "CUDA: %s: %u, at most %u", what, value, most);
+}
+
+/* What the kernels take for granted. */
+static int check_plan(const struct nl_plan *plan, struct nl_error *error)
+{
+    uint32_t heads = plan->n_kv_heads, width = 0;
+    for (size_t i = 0; i < plan->n_ops; i++)
+        if (plan->ops[i].kind == NL_OP_ATTENTION && plan->ops[i].attention.n_heads > heads)
+            heads = plan->ops[i].attention.n_heads;
+    for (uint32_t i = 0; i < plan->n_buffers; i++)
+        width = plan->width[i] > width ? plan->width[i] : width;
+    if (check_limit("elements of a head", plan->head_dim, NL_CUDA_HEAD_DIM, error) != 0 ||
+        check_limit("heads", heads, NL_CUDA_HEADS, error) != 0)
+        return -1;
+    return check_limit("activations of a row", width, NL_CUDA_WIDTH, error);
+}
+
 static int load(struct nl_backend *base, const struct nl_plan *plan, uint64_t n_blocks,
                 struct nl_error *error)
 {
     struct cuda_backend *b = (struct cuda_backend *)base;
     b->plan = plan;
-    if (NL_CUDA(error, cudaSetDevice(b->device)) != 0 || nl_cuda_weights_list(&b->weights, plan, error) != 0)
+    if (NL_CUDA(error, cudaSetDevice(b->device)) != 0 || check_plan(plan, error) != 0 ||
+        nl_cuda_weights_list(&b->weights, plan, error) != 0)
         return -1;
     uint64_t need = b->weights.size + nl_plan_block_size(plan), there = available(base);
     if (need > there)
@@ -339,7 +360,7 @@ static int open_device(struct cuda_backend *b, unsigned device, struct nl_error 
 {
     struct cudaDeviceProp properties;
     bool wait = false;
-    int count = 0;
+    int count = 0, driver = 0;
     if (NL_CUDA(error, cudaGetDeviceCount(&count)) != 0)
         return -1;
     if (device >= (unsigned)count)
@@ -348,9 +369,11 @@ static int open_device(struct cuda_backend *b, unsigned device, struct nl_error 
     if (NL_CUDA(error, cudaSetDevice(b->device)) != 0 ||
         NL_CUDA(error, cudaGetDeviceProperties(&properties, b->device)) != 0 ||
         NL_CUDA(error, cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking)) != 0 ||
-        NL_CUDA(error, nl_cuda_kernels_wait(&wait)) != 0)
+        NL_CUDA(error, nl_cuda_kernels_wait(&wait)) != 0 ||
+        NL_CUDA(error, cudaDriverGetVersion(&driver)) != 0)
         return -1;
-    nl_cuda_early_start = properties.major >= 9 && wait;
+    /* graphs take early starts since CUDA 12.3 */
+    nl_cuda_early_start = properties.major >= 9 && wait && driver >= 12030 && CUDART_VERSION >= 12030;
     b->multiplies_bf16 = properties.major >= 8;
     snprintf(b->base.name, sizeof b->base.name, "cuda %.60s", properties.name);
     return 0;
@@ -366,7 +389,7 @@ static struct nl_backend *open_backend(unsigned device, struct nl_error *error)
     b->base.calls = &cuda_calls;
     b->use_graphs = knob("NL_CUDA_GRAPH", 1, 1) != 0;
     b->use_fusion = knob("NL_CUDA_FUSE", 1, 1) != 0;
-    b->split = knob("NL_CUDA_SPLIT", NL_CUDA_SPLIT, NL_CUDA_SPLIT);
+    b->split = knob("NL_CUDA_SPLIT", NL_CUDA_SPLIT, NL_CUDA_SPLIT) / 4 * 4;
     b->split = b->split ? b->split : NL_CUDA_SPLIT;
     b->tile = knob("NL_CUDA_TILE", TILE_QUERIES, 1 << 16);
     b->tile = b->tile ? b->tile : TILE_QUERIES;

@@ -95,6 +95,7 @@ cudaError_t nl_cuda_kernels_wait(bool *wait)
 {
     cudaFuncAttributes attributes;
     cudaError_t status = cudaFuncGetAttributes(&attributes, residual);
-    *wait = status == cudaSuccess && attributes.ptxVersion >= 90; /* as nl_begin has it; all files have the same */
+    *wait =
+        status == cudaSuccess && attributes.ptxVersion >= 90; /* as in nl_begin; all files have the same */
     return status;
 }

@@ -12,7 +12,7 @@
 
 #include "../../kernels/cuda_common.cuh"
 
-bool nl_cuda_early_start = true;
+bool nl_cuda_early_start; /* set by main, as the backend does */
 
 static void must(cudaError_t status, const char *what)
 {
@@ -129,6 +129,9 @@ int main()
         {"8B o", 4096, 4096, NL_CUDA_RESIDUAL},    {"8B gate up", 28672, 4096, NL_CUDA_GATED},
         {"8B down", 4096, 14336, NL_CUDA_RESIDUAL}, {"8B logits", 128256, 4096, NL_CUDA_LOGITS},
     };
+    int major = 0;
+    must(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), "device");
+    nl_cuda_early_start = major >= 9;
     printf("what\tbytes\tmicroseconds\tGB/s\tshare\n");
     double peak = read_bandwidth();
     for (const shape &s : shapes)

@@ -609,6 +609,28 @@ static void logits_and_best(void **state)
     free(rows[1]);
 }
 
+/* Sizes that would be too much for a launch are refused when the plan comes. */
+static void cuda_limits(void **state)
+{
+    struct nl_op op = {.kind = NL_OP_ATTENTION, .attention = {.n_heads = 1}};
+    struct nl_plan fine = {.ops = &op, .n_ops = 1, .n_buffers = 1, .width = {8}, .n_layers = 1};
+    struct nl_error error = {0};
+    (void)state;
+    if (!runs_here("cuda"))
+        skip();
+    fine.n_kv_heads = fine.head_dim = fine.vocab_size = fine.max_tokens = fine.max_outputs = 1;
+    struct nl_plan plans[3] = {fine, fine, fine};
+    plans[0].head_dim = 1025;
+    plans[1].n_kv_heads = 16385;
+    plans[2].width[0] = (1 << 23) + 1;
+    for (int i = 0; i < 3; i++) {
+        struct nl_backend *backend = nl_backend_open(cuda_device(), NULL, 1, &error);
+        assert_int_equal(nl_backend_load(backend, &plans[i], 1, &error), -1);
+        assert_int_equal(error.code, NL_UNSUPPORTED);
+        nl_backend_close(backend);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -616,7 +638,7 @@ int main(void)
         cmocka_unit_test(norm_shapes),      cmocka_unit_test(gate_shapes),
         cmocka_unit_test(attention_shapes), cmocka_unit_test(embed_rows),
         cmocka_unit_test(logits_and_best),  cmocka_unit_test(qk_norm_and_residual),
-        cmocka_unit_test(exp_and_tanh),
+        cmocka_unit_test(exp_and_tanh),     cmocka_unit_test(cuda_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
