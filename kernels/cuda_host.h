@@ -114,7 +114,7 @@ struct cuda_backend {
     struct nl_cuda_graph graphs[NL_CUDA_GRAPHS];
     size_t n_graphs;
     struct nl_cuda_blas *blas;
-    char *scratch;
+    float *scratch;
     uint64_t scratch_size;
     uint32_t *host_best; /* pinned [max_outputs] */
 };

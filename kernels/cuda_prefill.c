@@ -95,8 +95,8 @@ static int run_lot(struct cuda_backend *b, const struct nl_cuda_linear *linear, 
     if (scratch(b, term_bytes + product_bytes + widened_bytes, error) != 0)
         return -1;
     struct panel panel = {.terms = b->scratch,
-                          .products = (float *)(b->scratch + term_bytes),
-                          .widened = (float *)(b->scratch + term_bytes + product_bytes)};
+                          .products = b->scratch + term_bytes / sizeof(float),
+                          .widened = b->scratch + (term_bytes + product_bytes) / sizeof(float)};
     if (terms && NL_CUDA(error, nl_cuda_run_split_terms(panel.terms, weight->pitch, linear->in,
                                                         linear->in_width, n, b->stream)) != 0)
         return -1;
@@ -152,7 +152,7 @@ static int run_tile(struct cuda_backend *b, struct nl_cuda_tile *tile, struct nl
         return -1;
     for (tile->head = 0; tile->head < a->n_kv_heads; tile->head += tile->n_kv) {
         tile->n_kv = a->n_kv_heads - tile->head < n_kv ? a->n_kv_heads - tile->head : n_kv;
-        tile->queries = (float *)b->scratch;
+        tile->queries = b->scratch;
         tile->mixed = tile->queries + (size_t)tile->n_kv * tile->n_queries * rep * dim;
         tile->keys = tile->mixed + (size_t)tile->n_kv * tile->n_queries * rep * dim;
         tile->values = tile->keys + (size_t)tile->n_kv * tile->n_keys * dim;

@@ -135,7 +135,7 @@ static void pack(struct cuda_backend *b, const struct nl_step *step, const struc
         memcpy(host + layout->outputs, step->outputs, step->n_outputs * sizeof(uint32_t));
     for (uint32_t r = 0; r < b->plan->n_ropes; r++) {
         header->frequency_set[r] = (uint32_t *)(device + layout->set[r]);
-        header->frequencies[r] = (float *)(device + layout->frequencies[r]);
+        header->frequencies[r] = (const void *)(device + layout->frequencies[r]);
         if (step->frequency_set[r])
             memcpy(host + layout->set[r], step->frequency_set[r], bytes);
         else
