@@ -28,6 +28,7 @@ static struct nl_cuda_row_norm norm_of(const struct cuda_backend *b, const struc
 static struct nl_cuda_linear linear_of(const struct cuda_backend *b, const struct nl_op *op)
 {
     struct nl_cuda_linear linear = {.n_segments = op->linear.n_segments,
+                                    .n_rows = 0,
                                     .in = b->buffers[op->in],
                                     .in_width = b->plan->width[op->in],
                                     .out = b->buffers[op->out],
