@@ -28,20 +28,21 @@ static struct nl_cuda_row_norm norm_of(const struct cuda_backend *b, const struc
 static struct nl_cuda_linear linear_of(const struct cuda_backend *b, const struct nl_op *op)
 {
     struct nl_cuda_linear linear = {.n_segments = op->linear.n_segments,
-                                    .n_rows = 0,
                                     .in = b->buffers[op->in],
                                     .in_width = b->plan->width[op->in],
                                     .out = b->buffers[op->out],
                                     .out_width = b->plan->width[op->out],
                                     .epilogue = NL_CUDA_STORE};
+    uint32_t n_rows = 0;
     for (uint32_t s = 0; s < op->linear.n_segments; s++) {
         const struct nl_segment *segment = &op->linear.segment[s];
         linear.segment[s] =
             (struct nl_cuda_segment){.weight = nl_cuda_weights_matrix(&b->weights, segment->weight.data),
                                      .bias = nl_cuda_weights_vector(&b->weights, segment->bias),
                                      .column = segment->column};
-        linear.n_rows += segment->weight.rows;
+        n_rows += segment->weight.rows;
     }
+    linear.n_rows = n_rows;
     return linear;
 }
 
