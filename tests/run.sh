@@ -31,7 +31,9 @@ grep -iE '^(not )?ok .*# *skip' "$log" | sed -E 's/^(not )?ok [0-9]+ *//' | sort
 skipped=$(count -i '^(not )?ok .*# *skip')
 passed=$(($(count '^ok ') - $(count -i '^ok .*# *skip')))
 failed=$(($(count '^not ok ') - $(count -i '^not ok .*# *skip')))
-if [ -n "${CI:-}" ] && [ -n "${NL_SHARED:-}" ] && [ "$skipped" -gt 0 ]; then
+# An instruction set that the processor lacks is no missing data.
+unexplained=$((skipped - $(count -i '^(not )?ok .*# *skip avx(2|512)$')))
+if [ -n "${CI:-}" ] && [ -n "${NL_SHARED:-}" ] && [ "$unexplained" -gt 0 ]; then
     echo "skipped although the shared test data is there"
     status=1
 fi
