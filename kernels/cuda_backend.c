@@ -50,6 +50,8 @@ static void close_backend(struct nl_backend *base)
 {
     struct cuda_backend *b = (struct cuda_backend *)base;
     (void)cudaSetDevice(b->device);
+    if (b->stream)
+        (void)cudaStreamSynchronize(b->stream);
     nl_cuda_drop_graphs(b);
     nl_cuda_blas_close(b->blas);
     nl_cuda_step_free(b);
@@ -322,12 +324,9 @@ static int run_step(struct cuda_backend *b, const struct nl_step *step, const st
                          : run_ops(b, b->fused, b->n_fused, step, splits, error);
 }
 
-static int run(struct nl_backend *base, const struct nl_step *step, const struct nl_observer *observer,
-               struct nl_error *error)
+static int run_and_fetch(struct cuda_backend *b, const struct nl_step *step,
+                         const struct nl_observer *observer, struct nl_error *error)
 {
-    struct cuda_backend *b = (struct cuda_backend *)base;
-    if (step->n_tokens == 0)
-        return 0;
     if (NL_CUDA(error, cudaSetDevice(b->device)) != 0 || run_step(b, step, observer, error) != 0)
         return -1;
     size_t n = step->n_outputs;
@@ -343,6 +342,18 @@ static int run(struct nl_backend *base, const struct nl_step *step, const struct
     if (n > 0)
         memcpy(step->best, b->host_best, n * sizeof(uint32_t));
     return 0;
+}
+
+static int run(struct nl_backend *base, const struct nl_step *step, const struct nl_observer *observer,
+               struct nl_error *error)
+{
+    struct cuda_backend *b = (struct cuda_backend *)base;
+    if (step->n_tokens == 0 || run_and_fetch(b, step, observer, error) == 0)
+        return 0;
+    (void)cudaStreamSynchronize(
+        b->stream); /* what was queued before the failure reads the step's host copy */
+    (void)cudaGetLastError();
+    return -1;
 }
 
 static const struct nl_backend_calls cuda_calls = {

@@ -149,6 +149,7 @@ int nl_cuda_weights_upload(struct nl_cuda_weights *weights, cudaStream_t stream,
         NL_CUDA(error, cudaEventCreateWithFlags(&staging.free[0], cudaEventDisableTiming)) == 0 &&
         NL_CUDA(error, cudaEventCreateWithFlags(&staging.free[1], cudaEventDisableTiming)) == 0)
         result = send_all(weights, &staging, error);
+    (void)cudaStreamSynchronize(stream); /* after a failure copies may still read the buffers */
     for (int b = 0; b < 2; b++) {
         if (staging.free[b])
             cudaEventDestroy(staging.free[b]);

@@ -17,6 +17,13 @@ static const char *const models[] = {
     "gpt2-erf",       "phi3-partial",
     "smollm3-window",
 };
+/* Emulated and sanitised, a thread of a kernel costs a hundred times as much: fewer ids, and short prompts
+ * only. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+enum { IDS = 6, LONGEST = 100 };
+#else
+enum { IDS = 64, LONGEST = 1000 };
+#endif
 enum { N_MODELS = sizeof models / sizeof *models, MAX_VOCAB = 1024, FEW = 6 };
 
 /* What the environment asks of the backend and the emulation. */
@@ -96,8 +103,12 @@ static void golden_ids_and_logits(void **state)
     struct golden golden;
     golden_open(&golden, *state);
     struct nl_engine *engine = open_cuda(&golden, NULL, 0);
-    check_greedy(&golden, engine, 1000, 64);
+    check_greedy(&golden, engine, 1000, golden.n_prompt <= LONGEST ? IDS : 1);
     nl_engine_close(engine);
+    if (golden.n_prompt > LONGEST) {
+        golden_close(&golden);
+        return;
+    }
     engine = open_cuda(&golden, &old, 1);
     check_greedy(&golden, engine, 1000, 1);
     nl_engine_close(engine);
@@ -117,7 +128,7 @@ static void growing(void **state)
     golden_open(&golden, *state);
     struct nl_engine *engine = open_cuda(&golden, &small, 1);
     check_greedy(&golden, engine, 8, FEW);
-    check_greedy(&golden, engine, 8, 64);
+    check_greedy(&golden, engine, 8, 64); /* all of them: more splits */
     check_greedy(&golden, engine, 8, FEW);
     nl_engine_close(engine);
     golden_close(&golden);
