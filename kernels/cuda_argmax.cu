@@ -31,14 +31,7 @@ __device__ inline candidate warp_best(candidate mine)
 
 __device__ inline candidate block_best(candidate mine, candidate *space)
 {
-    mine = warp_best(mine);
-    __syncthreads();
-    if (threadIdx.x % NL_WARP == 0)
-        space[threadIdx.x / NL_WARP] = mine;
-    __syncthreads();
-    for (unsigned i = 0; i < blockDim.x / NL_WARP; i++)
-        mine = better(mine, space[i]);
-    return mine;
+    return nl_across_warps(warp_best(mine), space, better);
 }
 
 __device__ inline uint64_t packed(candidate c)

@@ -69,19 +69,29 @@ static __device__ inline float nl_warp_max(float x)
     return x;
 }
 
-/* The sum over all threads of a block of at most 1024, in one order; `space` [32] is shared and free again
-   after the next barrier. All threads get the sum. */
-static __device__ inline float nl_block_sum(float x, float *space)
+/* What the warps of a block of at most 1024 threads have, put together in one order; `space` [32] is shared
+   and free again after the next barrier. All threads get it. */
+template <typename T, typename Combine>
+static __device__ inline T nl_across_warps(T x, T *space, Combine combine)
 {
-    x = nl_warp_sum(x);
     __syncthreads();
     if (threadIdx.x % NL_WARP == 0)
         space[threadIdx.x / NL_WARP] = x;
     __syncthreads();
-    float sum = 0;
-    for (unsigned i = 0; i < blockDim.x / NL_WARP; i++)
-        sum += space[i];
-    return sum;
+    T all = space[0];
+    for (unsigned i = 1; i < blockDim.x / NL_WARP; i++)
+        all = combine(all, space[i]);
+    return all;
+}
+
+static __device__ inline float nl_block_sum(float x, float *space)
+{
+    return nl_across_warps(nl_warp_sum(x), space, [](float a, float b) { return a + b; });
+}
+
+static __device__ inline float nl_block_max(float x, float *space)
+{
+    return nl_across_warps(nl_warp_max(x), space, [](float a, float b) { return fmaxf(a, b); });
 }
 
 static __device__ inline float nl_cap(float x, float cap)

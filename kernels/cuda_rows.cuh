@@ -10,7 +10,7 @@ struct nl_moments {
     float mean, factor;
 };
 
-/* Of x [width], by a block of NL_ROW_THREADS; `space` as for nl_block_sum. */
+/* Of x [width], by a block of NL_ROW_THREADS; `space` as for nl_across_warps. */
 static __device__ inline nl_moments nl_row_moments(const float *x, uint32_t width, const nl_cuda_norm &norm,
                                                    float *space)
 {

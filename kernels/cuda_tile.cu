@@ -33,18 +33,6 @@ __global__ void gather(nl_cuda_tile tile, const nl_cuda_step *step)
         to[i] = a.qkv[row * dim + i];
 }
 
-__device__ inline float block_max(float x, float *space)
-{
-    x = nl_warp_max(x);
-    __syncthreads();
-    if (threadIdx.x % NL_WARP == 0)
-        space[threadIdx.x / NL_WARP] = x;
-    __syncthreads();
-    for (unsigned i = 0; i < blockDim.x / NL_WARP; i++)
-        x = fmaxf(x, space[i]);
-    return x;
-}
-
 /* One block for each query of each head: grid [n_queries * rep][n_kv]. */
 __global__ void softmax(nl_cuda_tile tile)
 {
@@ -60,7 +48,7 @@ __global__ void softmax(nl_cuda_tile tile)
         row[i] = i >= lo && i <= hi ? nl_cap(row[i] * a.scale, a.cap) : -INFINITY;
         max = fmaxf(max, row[i]);
     }
-    max = block_max(max, space);
+    max = nl_block_max(max, space);
     for (uint32_t i = threadIdx.x; i < tile.n_keys; i += blockDim.x) {
         row[i] = expf(row[i] - max);
         sum += row[i];

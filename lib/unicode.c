@@ -41,7 +41,7 @@ bool nl_unicode_is_word(uint32_t c)
            category == NL_CAT_PC || c == 0x200c || c == 0x200d;
 }
 
-static bool in_ranges(const struct nl_unicode_range *ranges, size_t count, uint32_t c)
+bool nl_unicode_in_ranges(const struct nl_unicode_range *ranges, size_t count, uint32_t c)
 {
     size_t low = 0, high = count;
     while (low < high) {
@@ -160,7 +160,7 @@ int nl_unicode_normalize(enum nl_normal_form form, const char *text, size_t leng
         size_t start = previous, end = at;
         while (end < length && !stays(form, c = nl_utf8_get(text + end, &size))) {
             /* utf8proc (2.8) takes U+11A7 for a final consonant of Hangul; it is none. */
-            if (c == 0x11a7 || (c > 0x700 && in_ranges(nl_unicode_inert, nl_unicode_n_inert, c))) {
+            if (c == 0x11a7 || (c > 0x700 && nl_unicode_in_ranges(nl_unicode_inert, nl_unicode_n_inert, c))) {
                 if (normalize_run(options[form], text + start, end - start, out, error) != 0)
                     return -1;
                 nl_buf_add(out, text + end, size);

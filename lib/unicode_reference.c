@@ -5,19 +5,6 @@
 #include "unicode.h"
 #include "unicode_sets.h"
 
-static bool in_ranges(const struct nl_unicode_range *ranges, size_t count, uint32_t c)
-{
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (ranges[middle].last < c)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < count && ranges[low].first <= c;
-}
-
 static int kind_of(const struct nl_unicode_run *runs, size_t count, uint32_t c, int otherwise)
 {
     size_t low = 0, high = count;
@@ -33,22 +20,22 @@ static int kind_of(const struct nl_unicode_run *runs, size_t count, uint32_t c, 
 
 bool nl_reference_is_punctuation(uint32_t c)
 {
-    return in_ranges(nl_reference_punctuation, nl_reference_n_punctuation, c);
+    return nl_unicode_in_ranges(nl_reference_punctuation, nl_reference_n_punctuation, c);
 }
 
 bool nl_reference_is_mark(uint32_t c)
 {
-    return c >= 0x300 && in_ranges(nl_reference_marks, nl_reference_n_marks, c);
+    return c >= 0x300 && nl_unicode_in_ranges(nl_reference_marks, nl_reference_n_marks, c);
 }
 
 bool nl_reference_is_nonspacing(uint32_t c)
 {
-    return c >= 0x300 && in_ranges(nl_reference_nonspacing, nl_reference_n_nonspacing, c);
+    return c >= 0x300 && nl_unicode_in_ranges(nl_reference_nonspacing, nl_reference_n_nonspacing, c);
 }
 
 bool nl_reference_is_control(uint32_t c)
 {
-    return in_ranges(nl_reference_control, nl_reference_n_control, c);
+    return nl_unicode_in_ranges(nl_reference_control, nl_reference_n_control, c);
 }
 
 int nl_reference_script(uint32_t c)

@@ -3,12 +3,15 @@
 #ifndef NL_UNICODE_TABLES_H
 #define NL_UNICODE_TABLES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct nl_unicode_range {
     uint32_t first, last;
 };
+/* In ascending ranges that do not overlap. */
+bool nl_unicode_in_ranges(const struct nl_unicode_range *ranges, size_t count, uint32_t c);
 /* first, first + stride, ..., last each map to themselves + delta. */
 struct nl_unicode_lower {
     uint32_t first, last;

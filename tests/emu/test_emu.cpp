@@ -19,7 +19,7 @@
 #include "emu_fiber.h" /* EMU_ASAN */
 
 #if defined(EMU_TSAN) /* where a process takes long to make */
-static const char *const orders[] = {"fwd", "rand1"};
+static const char *const orders[] = {"fwd", "rev"};
 #else
 static const char *const orders[] = {"fwd", "rev", "rand1", "rand2", "rand3"};
 #endif
