@@ -160,7 +160,7 @@ __global__ void no_atomic(float *out, const float *in)
 __global__ void blocks_without_atomic(float *out, const float *in)
 {
     if (T == 0)
-        out[0] += in[blockIdx.x];
+        out[0] = out[0] / 2 + in[blockIdx.x]; /* so that every order shows */
 }
 
 /* ---- barriers and warp operations ---- */
