@@ -27,16 +27,18 @@ TOOLS = $(patsubst tests/tools/%.c,$B/tools/%,$(wildcard tests/tools/*.c))
 MAN = $(wildcard man/*.[1-7])
 
 # The CUDA backend, where there is a toolkit: a shared object that the programs load when a device is there. CUDA=no
-# leaves it out; CUDA_ARCHS: real code for these, and PTX of the first for those that are newer.
+# leaves it out; CUDA_ARCHS: real code for these, and PTX of the first for those that are newer; "all" (for a release):
+# every one from 75 on that nvcc knows.
 NVCC ?= $(shell command -v nvcc)
 CUDA = $(if $(NVCC),yes,no)
 CUDA_ARCHS ?= 75 80 90 120
+ARCHS := $(if $(filter all,$(CUDA_ARCHS)),$(shell $(NVCC) --list-gpu-code | sed -n 's/^sm_//p' | awk '$$1 >= 75' | sort -n),$(CUDA_ARCHS))
 CUDA_HOME = $(abspath $(dir $(NVCC))..)
 CUDA_BACKEND = $(if $(SAN),,$(if $(filter yes,$(CUDA)),$B/libnl_cuda.so))
 CUDA_OBJ = $(patsubst kernels/%,$B/cuda/%.o,$(wildcard kernels/cuda_*.cu kernels/cuda_*.c) kernels/base.c)
 NVCC_FLAGS = $(CPPFLAGS) -std=c++17 -O3 -lineinfo -fmad=false -Xptxas -v,-warn-spills,-Werror -Ikernels -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra \
-	$(foreach arch,$(CUDA_ARCHS),-gencode arch=compute_$(arch),code=sm_$(arch)) \
-	-gencode arch=compute_$(firstword $(CUDA_ARCHS)),code=compute_$(firstword $(CUDA_ARCHS))
+	$(foreach arch,$(ARCHS),-gencode arch=compute_$(arch),code=sm_$(arch)) \
+	-gencode arch=compute_$(firstword $(ARCHS)),code=compute_$(firstword $(ARCHS))
 
 all: $(PROGRAMS:%=$B/bin/%) $(CUDA_BACKEND)
 
