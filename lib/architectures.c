@@ -40,33 +40,15 @@ static const struct nl_tensor_names gpt2_names = {
     .down = "mlp.c_proj",
 };
 
-/* Every layer slides, unless sliding_window is null. */
-static void read_one_window(struct nl_keys *keys, struct nl_config *config, int64_t fallback)
-{
-    const struct nl_json *value = nl_json_get(keys->object, "sliding_window");
-    if (value ? nl_json_is(value, NL_JSON_NULL) : fallback == 0)
-        return;
-    uint32_t window = (uint32_t)nl_keys_integer(keys, "sliding_window", fallback, 1, INT32_MAX);
-    for (uint32_t i = 0; i < config->n_layers; i++)
-        config->windows[i] = window;
-}
-
-static void read_mistral(struct nl_keys *keys, struct nl_config *config)
-{
-    read_one_window(keys, config, 4096);
-}
-
-static void read_phi3(struct nl_keys *keys, struct nl_config *config)
-{
-    read_one_window(keys, config, 0);
-}
-
 /* Layer i slides as layer_types says; without it, as slides[i] says. */
 static void read_layer_types(struct nl_keys *keys, struct nl_config *config, uint32_t window,
                              const bool *slides)
 {
     const struct nl_json *types = nl_keys_array(keys, "layer_types");
     const struct nl_json *type = types ? nl_json_first(types) : NULL;
+    if (types && nl_json_count(types) != config->n_layers)
+        nl_keys_fault(keys, NL_DATA, "layer_types has %zu entries for %u layers", nl_json_count(types),
+                      config->n_layers);
     for (uint32_t i = 0; i < config->n_layers; i++, type = type ? nl_json_next(type) : NULL) {
         bool slide = slides[i];
         if (types) {
@@ -81,13 +63,40 @@ static void read_layer_types(struct nl_keys *keys, struct nl_config *config, uin
     }
 }
 
+/* sliding_window where it may be null, which is none. */
+static uint32_t read_window(struct nl_keys *keys, int64_t absent)
+{
+    if (nl_json_is(nl_json_get(keys->object, "sliding_window"), NL_JSON_NULL))
+        return UINT32_MAX;
+    return (uint32_t)nl_keys_integer(keys, "sliding_window", absent, 1, INT32_MAX);
+}
+
+static void slide_all(struct nl_config *config, uint32_t window)
+{
+    for (uint32_t i = 0; i < config->n_layers; i++)
+        config->windows[i] = window;
+}
+
+/* With layer_types, transformers takes it for a Ministral, which is the same but for these. */
+static void read_mistral(struct nl_keys *keys, struct nl_config *config)
+{
+    bool slides[NL_MAX_LAYERS] = {false};
+    uint32_t window = read_window(keys, 4096);
+    if (nl_keys_array(keys, "layer_types"))
+        read_layer_types(keys, config, window, slides);
+    else
+        slide_all(config, window);
+}
+
+static void read_phi3(struct nl_keys *keys, struct nl_config *config)
+{
+    slide_all(config, read_window(keys, UINT32_MAX));
+}
+
 static void read_qwen2(struct nl_keys *keys, struct nl_config *config)
 {
     bool slides[NL_MAX_LAYERS] = {false};
-    uint32_t window = UINT32_MAX;
-    bool on = nl_keys_flag(keys, "use_sliding_window", false);
-    if (on && !nl_json_is(nl_json_get(keys->object, "sliding_window"), NL_JSON_NULL))
-        window = (uint32_t)nl_keys_integer(keys, "sliding_window", 4096, 1, INT32_MAX);
+    uint32_t window = nl_keys_flag(keys, "use_sliding_window", false) ? read_window(keys, 4096) : UINT32_MAX;
     int64_t first = nl_keys_integer(keys, "max_window_layers", 28, 0, INT32_MAX);
     for (uint32_t i = 0; i < config->n_layers; i++)
         slides[i] = i >= first;
@@ -97,9 +106,8 @@ static void read_qwen2(struct nl_keys *keys, struct nl_config *config)
 static void read_smollm3(struct nl_keys *keys, struct nl_config *config)
 {
     bool slides[NL_MAX_LAYERS] = {false};
-    uint32_t window = UINT32_MAX;
-    if (nl_keys_flag(keys, "use_sliding_window", false))
-        window = (uint32_t)nl_keys_integer(keys, "sliding_window", UINT32_MAX, 1, UINT32_MAX);
+    uint32_t window = read_window(keys, UINT32_MAX);
+    bool sliding = nl_keys_flag(keys, "use_sliding_window", false);
     const struct nl_json *list = nl_keys_array(keys, "no_rope_layers"); /* 1 where a layer has rope */
     const struct nl_json *item = list ? nl_json_first(list) : NULL;
     int64_t interval = nl_keys_integer(keys, "no_rope_layer_interval", 4, 1, INT32_MAX);
@@ -108,14 +116,20 @@ static void read_smollm3(struct nl_keys *keys, struct nl_config *config)
         if (list && !nl_json_integer(item ? item : list, 0, 1, &rotates))
             nl_keys_fault(keys, NL_DATA, "no_rope_layers has no 0 or 1 for layer %u", i);
         config->layer_rope[i] = rotates ? 0 : NL_NO_LAYER_ROPE;
-        slides[i] = !rotates;
+        slides[i] = sliding && !rotates;
     }
     read_layer_types(keys, config, window, slides);
 }
 
+static void refuse_bidirectional(struct nl_keys *keys)
+{
+    if (nl_keys_flag(keys, "use_bidirectional_attention", false))
+        nl_keys_fault(keys, NL_UNSUPPORTED, "unsupported: use_bidirectional_attention");
+}
+
 static void read_gemma(struct nl_keys *keys, struct nl_config *config)
 {
-    (void)keys;
+    refuse_bidirectional(keys);
     config->embedding_scale = (float)sqrt(config->hidden_size);
     if (config->activation == NL_GELU_ERF) /* the first files say "gelu" and mean this */
         config->activation = NL_GELU_TANH;
@@ -132,20 +146,18 @@ static float read_cap(struct nl_keys *keys, const char *key, double absent)
 static void read_gemma2(struct nl_keys *keys, struct nl_config *config)
 {
     bool slides[NL_MAX_LAYERS];
-    bool third = config->architecture->names->q_norm != NULL;
+    bool third = config->architecture->rope_by_type;
     int64_t pattern = third ? nl_keys_integer(keys, "sliding_window_pattern", 6, 1, INT32_MAX) : 2;
-    uint32_t window = UINT32_MAX;
-    if (!nl_json_is(nl_json_get(keys->object, "sliding_window"), NL_JSON_NULL))
-        window = (uint32_t)nl_keys_integer(keys, "sliding_window", 4096, 1, INT32_MAX);
+    uint32_t window = read_window(keys, 4096);
     config->embedding_scale = (float)sqrt(config->hidden_size);
     config->attention_scale = (float)(1 / sqrt(nl_keys_number(keys, "query_pre_attn_scalar", 256, 0, 1e9)));
-    config->attention_cap = read_cap(keys, "attn_logit_softcapping", third ? 0 : 50);
+    if (!third) /* transformers' Gemma 3 reads this cap and does not use it */
+        config->attention_cap = read_cap(keys, "attn_logit_softcapping", 50);
     config->logits_cap = read_cap(keys, "final_logit_softcapping", third ? 0 : 30);
     for (uint32_t i = 0; i < config->n_layers; i++)
         slides[i] = (i + 1) % pattern != 0;
     read_layer_types(keys, config, window, slides);
-    if (nl_keys_flag(keys, "use_bidirectional_attention", false))
-        nl_keys_fault(keys, NL_UNSUPPORTED, "unsupported: use_bidirectional_attention");
+    refuse_bidirectional(keys);
     for (uint32_t i = 0; third && i < config->n_layers; i++) /* rope 0: full attention, rope 1: sliding */
         config->layer_rope[i] = config->windows[i] != UINT32_MAX;
 }
@@ -172,28 +184,35 @@ static void read_gpt2(struct nl_keys *keys, struct nl_config *config)
 #define SILU_DEFAULTS .rope_theta = 10000, .norm_epsilon = 1e-6f, .activation = "silu"
 #define GEMMA_DEFAULTS                                                                                       \
     .rope_theta = 10000, .norm_epsilon = 1e-6f, .activation = "gelu_pytorch_tanh", .norm_plus_one = true,    \
-    .tied = true, .head_dim = 256
+    .tied = true, .head_dim = 256, .attention_bias = true
+#define GEMMA2_DEFAULTS GEMMA_DEFAULTS, .kv_heads = 4, .activation_key = "hidden_activation"
 
 static const struct nl_architecture architectures[] = {
-    {"LlamaForCausalLM", &llama_names, NULL, .max_positions = 2048, SILU_DEFAULTS},
-    {"MistralForCausalLM", &llama_names, read_mistral, .kv_heads = 8, .max_positions = 131072, SILU_DEFAULTS},
-    {"Qwen2ForCausalLM", &llama_names, read_qwen2, .qkv_bias = true, .no_head_dim = true, .kv_heads = 32,
-     .max_positions = 32768, SILU_DEFAULTS},
-    {"Qwen3ForCausalLM", &qwen3_names, read_qwen2, .kv_heads = 32, .head_dim = 128, .max_positions = 32768,
+    {"LlamaForCausalLM", "llama", &llama_names, NULL, .attention_bias = true, .mlp_bias = true,
+     .max_positions = 2048, SILU_DEFAULTS},
+    {"MistralForCausalLM", "mistral", &llama_names, read_mistral, .kv_heads = 8, .max_positions = 131072,
      SILU_DEFAULTS},
-    {"SmolLM3ForCausalLM", &llama_names, read_smollm3, .kv_heads = 4, .max_positions = 32768, .tied = true,
-     .rope_theta = 2000000, .norm_epsilon = 1e-6f, .activation = "silu"},
-    {"Phi3ForCausalLM", &phi3_names, read_phi3, .phi3_rope = true, .max_positions = 4096, .rope_theta = 10000,
-     .norm_epsilon = 1e-5f, .activation = "silu"},
-    {"GemmaForCausalLM", &llama_names, read_gemma, .kv_heads = 16, .max_positions = 8192, GEMMA_DEFAULTS},
-    {"Gemma2ForCausalLM", &gemma2_names, read_gemma2, .kv_heads = 4, .max_positions = 8192, GEMMA_DEFAULTS},
-    {"Gemma3ForCausalLM", &gemma3_names, read_gemma2, .kv_heads = 4, .max_positions = 131072, GEMMA_DEFAULTS},
-    {"Olmo2ForCausalLM", &olmo2_names, NULL, .norm_whole_qk = true, .max_positions = 2048,
+    {"Qwen2ForCausalLM", "qwen2", &llama_names, read_qwen2, .qkv_bias = true, .kv_heads = 32,
+     .max_positions = 32768, SILU_DEFAULTS},
+    {"Qwen3ForCausalLM", "qwen3", &qwen3_names, read_qwen2, .attention_bias = true, .kv_heads = 32,
+     .head_dim = 128, .max_positions = 32768, SILU_DEFAULTS},
+    {"SmolLM3ForCausalLM", "smollm3", &llama_names, read_smollm3, .attention_bias = true, .mlp_bias = true,
+     .kv_heads = 4, .max_positions = 32768, .tied = true, .rope_theta = 2000000, .norm_epsilon = 1e-6f,
+     .activation = "silu"},
+    {"Phi3ForCausalLM", "phi3", &phi3_names, read_phi3, .phi3_rope = true, .max_positions = 4096,
      .rope_theta = 10000, .norm_epsilon = 1e-5f, .activation = "silu"},
-    {"GraniteForCausalLM", &llama_names, read_granite, .max_positions = 2048, SILU_DEFAULTS},
-    {"GPT2LMHeadModel", &gpt2_names, read_gpt2, .all_bias = true, .centred_norm = true, .transposed = true,
-     .no_head_dim = true, .max_positions = 1024, .rope_theta = 10000, .norm_epsilon = 1e-5f, .tied = true,
-     .activation = "gelu_new"},
+    {"GemmaForCausalLM", "gemma", &llama_names, read_gemma, .kv_heads = 16, .max_positions = 8192,
+     GEMMA_DEFAULTS},
+    {"Gemma2ForCausalLM", "gemma2", &gemma2_names, read_gemma2, .max_positions = 8192, GEMMA2_DEFAULTS},
+    {"Gemma3ForCausalLM", "gemma3_text", &gemma3_names, read_gemma2, .rope_by_type = true,
+     .max_positions = 131072, GEMMA2_DEFAULTS},
+    {"Olmo2ForCausalLM", "olmo2", &olmo2_names, NULL, .attention_bias = true, .norm_whole_qk = true,
+     .max_positions = 2048, .rope_theta = 10000, .norm_epsilon = 1e-5f, .activation = "silu"},
+    {"GraniteForCausalLM", "granite", &llama_names, read_granite, .attention_bias = true, .mlp_bias = true,
+     .max_positions = 2048, SILU_DEFAULTS},
+    {"GPT2LMHeadModel", "gpt2", &gpt2_names, read_gpt2, .gpt2_keys = true, .all_bias = true,
+     .centred_norm = true, .transposed = true, .max_positions = 1024, .rope_theta = 10000,
+     .norm_epsilon = 1e-5f, .tied = true, .activation_key = "activation_function", .activation = "gelu_new"},
 };
 enum { N_ARCHITECTURES = sizeof architectures / sizeof *architectures };
 

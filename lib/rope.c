@@ -84,9 +84,11 @@ void nl_rope_read(struct nl_keys *keys, const struct nl_json *object, const stru
     rope->max_positions = context->max_positions;
     rope->theta = nl_keys_number(&inner, "rope_theta", context->theta, 0, 1e30);
     rope->dims = context->head_dim;
+    double partial = nl_keys_number(&inner, "partial_rotary_factor", context->partial, 0, 1);
     if (context->is_phi3)
-        rope->dims = (uint32_t)(context->head_dim *
-                                nl_keys_number(&inner, "partial_rotary_factor", context->partial, 0, 1));
+        rope->dims = (uint32_t)(context->head_dim * partial);
+    else if (partial != 1 && rope->type != NL_ROPE_DEFAULT) /* the default's code leaves it out */
+        nl_keys_fault(&inner, NL_UNSUPPORTED, "unsupported: partial_rotary_factor with this rope_type");
     if (rope->dims % 2 != 0 || rope->dims == 0)
         nl_keys_fault(&inner, NL_DATA, "the rotated part of a head of %u is odd or nothing",
                       context->head_dim);
@@ -105,6 +107,7 @@ void nl_rope_read(struct nl_keys *keys, const struct nl_json *object, const stru
         read_yarn(&inner, rope);
     } else if (rope->type == NL_ROPE_LONGROPE) {
         read_longrope(&inner, rope);
+        rope->anew = context->is_phi3;
     } else if (rope->type == NL_ROPE_DYNAMIC && rope->dims == 2) {
         nl_keys_fault(&inner, NL_DATA, "dynamic rope with 2 rotated dimensions");
     }
@@ -125,7 +128,7 @@ bool nl_rope_varies(const struct nl_rope_config *rope)
 
 uint32_t nl_rope_border(const struct nl_rope_config *rope)
 {
-    if (rope->type != NL_ROPE_LONGROPE || rope->original_positions >= (double)UINT32_MAX)
+    if (!rope->anew || rope->original_positions >= (double)UINT32_MAX)
         return UINT32_MAX;
     return (uint32_t)rope->original_positions;
 }

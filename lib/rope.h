@@ -29,6 +29,7 @@ struct nl_rope_config {
     double original_positions;                /* yarn, longrope, llama3 */
     float attention_factor;                   /* scale of cosine and sine */
     float *short_factor, *long_factor;        /* longrope: [dims / 2]; owned */
+    bool anew; /* longrope of Phi-3: what is cached is computed anew at the border, elsewhere it stays */
 };
 
 /* What is the same for all layers of a model. */
@@ -46,7 +47,7 @@ void nl_rope_free(struct nl_rope_config *);
 
 /* True when the frequencies depend on the length of the sequence. */
 bool nl_rope_varies(const struct nl_rope_config *);
-/* Longrope: the length past which other frequencies rule and the cache is computed anew; else UINT32_MAX. */
+/* The length past which the cache is computed anew, with other frequencies; UINT32_MAX: it never is. */
 uint32_t nl_rope_border(const struct nl_rope_config *);
 /* Fills inv_freq[dims / 2] for a sequence of `length` positions. */
 void nl_rope_frequencies(const struct nl_rope_config *, uint32_t length, float *inv_freq);

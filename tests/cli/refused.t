@@ -57,7 +57,15 @@ longrope: a factor too few	phi3-longrope	3	short_factor	s/1\.05,//
 longrope: a factor of 0	phi3-longrope	3	short_factor	s/1\.05,/0,/
 sliding_window 0	mistral-window	3	sliding_window is not	s/("sliding_window": )16/\10/
 query_pre_attn_scalar 0	gemma2	3	query_pre_attn_scalar is not	s/("query_pre_attn_scalar": )36/\10/
-too few layer types	gemma2	3	layer_types has no known type for layer [012]	s/"full_attention",?/XX/; s/XX//
+too few layer types	gemma2	3	layer_types has 2 entries for 3 layers	s/"full_attention",?/XX/; s/XX//
+another model_type	llama	3	model_type is mistral, that of LlamaForCausalLM is llama	s/("model_type": )"llama"/\1"mistral"/
+is_causal	llama	5	unsupported: is_causal	s/^\{$/{"is_causal": false,/
+layers that differ	llama	5	unsupported: per_layer_config	s/^\{$/{"per_layer_config": {"1": {"rms_norm_eps": 0.5}},/
+both directions, Gemma	gemma	5	unsupported: use_bidirectional_attention	s/^\{$/{"use_bidirectional_attention": true,/; /"use_bidirectional_attention": null,?/d
+both directions, Gemma 2	gemma2	5	unsupported: use_bidirectional_attention	s/("use_bidirectional_attention": )null/\1true/
+part of a head, linear	llama-f16-linear-bias	5	unsupported: partial_rotary_factor	s/("factor": 4.0)/\1, "partial_rotary_factor": 0.5/
+rope by layer type where layers have one	llama	5	unsupported: rope settings by layer type	s/("rope_parameters": \{)/\1 "full_attention": {"rope_type": "default"},/
+head_dim of Qwen2	qwen2-yarn	3	shape \[72, 72\], the config asks for \[120, 72\]	s/^\{$/{"head_dim": 20,/; /"head_dim": 12,/d
 CASES
 
 # What the files hold.

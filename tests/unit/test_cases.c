@@ -157,7 +157,8 @@ static void check_rope(const struct nl_json *item)
     struct nl_json *root = nl_json_new_object();
     struct nl_buf list = {0};
     for (const struct nl_json *v = nl_json_first(nl_json_get(item, "config")); v; v = nl_json_next(v))
-        assert_int_equal(nl_json_set_copy(root, nl_json_key(v), v, &error), 0);
+        if (strcmp(nl_json_key(v), "model_type") != 0)
+            assert_int_equal(nl_json_set_copy(root, nl_json_key(v), v, &error), 0);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i].type, type) == 0)
             nl_buf_printf(&list, "[\"%s\"]", names[i].architecture);
