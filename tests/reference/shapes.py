@@ -34,6 +34,8 @@ SHAPES = {
         num_key_value_heads=32, head_dim=64, max_position_embeddings=8192, rms_norm_eps=1e-5, tie_word_embeddings=True,
         rope_parameters=dict(rope_type="default", rope_theta=130000.0))),
 }
+# The same with an output matrix of its own, drawn as make_tiny.py draws such a one: logits of the usual size.
+SHAPES |= {f"{name}, untied": (kind, config | {"tie_word_embeddings": False}) for name, (kind, config) in SHAPES.items()}
 
 
 def write_checkpoint(shape, folder):
