@@ -20,7 +20,6 @@
 #include "file.h"
 #include "json.h"
 #include "regex.h"
-#include "tok_queue.h"
 #include "tokenizer.h"
 
 enum { NL_TOK_LARGEST_ID = (1 << 24) - 1 }; /* a table has an entry for each id up to the largest */
@@ -121,7 +120,7 @@ struct tok_bpe {
     uint32_t mask;
     uint32_t *made; /* [n_ranks] the token that the merge of each rank makes */
     uint32_t n_ranks;
-    uint32_t bytes[256];    /* the token of a single byte (raw), or NL_TOK_NONE */
+    uint32_t bytes[256];    /* the token of a single byte (not raw: of an ASCII character), or NL_TOK_NONE */
     uint32_t fallback[256]; /* the token <0xNN>, or NL_TOK_NONE; all NONE without byte_fallback */
     uint32_t unk;           /* or NL_TOK_NONE */
     uint64_t
@@ -131,6 +130,34 @@ struct tok_bpe {
     bool fuse_unk, byte_fallback, ignore_merges;
     struct tok_string prefix, suffix; /* continuing_subword_prefix, end_of_word_suffix */
 };
+
+static inline uint32_t tok_hash_pair(uint32_t left, uint32_t right)
+{
+    return (uint32_t)(((uint64_t)left << 32 | right) * 0x9e3779b97f4a7c15u >> 32);
+}
+/* NULL when no merge joins the two. */
+static inline const struct tok_merge *tok_find_merge(const struct tok_bpe *bpe, uint32_t left, uint32_t right)
+{
+    for (uint32_t i = tok_hash_pair(left, right) & bpe->mask;; i = (i + 1) & bpe->mask) {
+        const struct tok_merge *merge = &bpe->merges[i];
+        if (merge->left == left && merge->right == right)
+            return merge;
+        if (merge->left == NL_TOK_NONE)
+            return NULL;
+    }
+}
+/* Soon they will be looked for. */
+static inline void tok_prefetch_merge(const struct tok_bpe *bpe, uint32_t left, uint32_t right)
+{
+    __builtin_prefetch(&bpe->merges[tok_hash_pair(left, right) & bpe->mask]);
+}
+/* Whether any merge could join a text that ends in the symbol `left` with one that begins with `right`; may
+ * say yes wrongly. */
+static inline bool tok_may_join(const struct tok_bpe *bpe, uint32_t left, uint32_t right)
+{
+    uint32_t bit = tok_hash_pair(left, right) >> (32 - NL_TOK_JOIN_BITS);
+    return bpe->joins[bit / 64] >> bit % 64 & 1;
+}
 
 /* All keys of the vocabulary, for the longest (or every) one that begins at a place. */
 struct tok_trie_node {
@@ -213,6 +240,12 @@ struct tok_symbol {
     int32_t previous, next; /* indices, -1 at the ends; id NL_TOK_NONE: merged away */
     uint32_t rank;          /* of the merge that joins it and the next, NL_TOK_NONE: none does */
 };
+struct tok_window {
+    size_t begin; /* in the stretch */
+    size_t given; /* out->count before it */
+    uint32_t id;  /* the token that begins here according to the window before */
+    size_t size;  /* its size in symbols */
+};
 /* Unigram: the best way to a place ends in this token. */
 struct tok_step {
     uint32_t id, size; /* size in bytes, 0: no way leads here */
@@ -234,13 +267,18 @@ struct nl_encoder {
     bool can_cut;  /* the tokenizer allows nl_encoder_cut */
     bool at_start; /* which begins where the whole text does */
     struct tok_ranges ranges, next;
-    struct nl_ids *out;         /* the caller's, during a call */
-    struct tok_symbol *symbols; /* BPE: of a word */
+    struct nl_ids *out; /* the caller's, during a call */
+    /* BPE, see tok_bpe_merge.c */
+    uint32_t *word;                    /* the symbols of a stretch */
+    size_t n_word, word_capacity, due; /* how many symbols the next window waits for */
+    size_t given;                      /* out->count before the stretch */
+    struct tok_window *windows;        /* but the first, which begins where the stretch does */
+    size_t n_windows, windows_capacity;
+    struct tok_symbol *symbols; /* being merged */
     size_t n_symbols, symbols_capacity;
-    size_t stretch;        /* where the last stretch begins, see tok_bpe_merge.c */
-    bool pending;          /* a stretch before it is not merged yet */
-    uint32_t *byte_merges; /* [65536], see tok_bpe.c; NULL: not raw */
-    struct tok_queue queue;
+    uint64_t *heap;
+    size_t heap_size, heap_capacity;
+    uint32_t *byte_merges;  /* [65536], see tok_bpe.c; NULL: not raw */
     struct tok_step *steps; /* Unigram: [length + 1] */
     size_t steps_capacity;
     struct tok_rewrite_hook hook; /* call NULL: none */
@@ -329,14 +367,10 @@ int nl_tok_bpe(struct nl_encoder *, const char *text, size_t length, struct nl_i
 enum { NL_TOK_FEW = 24 };
 size_t nl_tok_bpe_merge_few(const struct tok_bpe *, uint32_t *ids, const struct tok_merge **pairs,
                             uint32_t *ranks, size_t n);
-/* The next symbol of a word; the last was it: the word's ids go to encoder->out. */
+/* Begins a word, whose ids go to encoder->out; its next symbol; the last was it. */
+void nl_tok_bpe_start(struct nl_encoder *);
 int nl_tok_bpe_add(struct nl_encoder *, uint32_t id, struct nl_error *error);
 int nl_tok_bpe_finish(struct nl_encoder *, struct nl_error *error);
-/* Whether any merge could join a text that ends in the symbol `left` with one that begins with `right`; may
- * say yes wrongly. */
-bool nl_tok_may_join(const struct tok_bpe *, uint32_t left, uint32_t right);
-void nl_tok_prefetch_merge(const struct tok_bpe *, uint32_t left, uint32_t right);
-const struct tok_merge *nl_tok_find_merge(const struct tok_bpe *, uint32_t left, uint32_t right);
 
 /* tok_lexicon.c: the other models; tok_words.c, tok_unigram.c: the ids of one pre-token. */
 int nl_tok_load_unigram(struct nl_tokenizer *, const struct nl_json *model, struct nl_error *error);

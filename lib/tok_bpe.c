@@ -88,7 +88,8 @@ static int start_with_chars(struct nl_encoder *encoder, const char *text, size_t
             unit = encoder->spare.data;
             size = encoder->spare.size;
         }
-        uint32_t id = nl_tok_find(tok, unit, size);
+        uint32_t id =
+            plain && size == 1 ? tok->bpe.bytes[(unsigned char)*unit] : nl_tok_find(tok, unit, size);
         int result = id == NL_TOK_NONE ? add_unknown(encoder, unit, size, &pending, error)
                                        : add_known(encoder, id, &pending, error);
         if (result != 0)
@@ -105,7 +106,7 @@ static const struct tok_merge *byte_merge(struct nl_encoder *encoder, const char
     const unsigned char *two = (const unsigned char *)text;
     uint32_t *known = &encoder->byte_merges[two[0] << 8 | two[1]]; /* 0: not yet, 1: none, 2 + index */
     if (*known == 0) {
-        const struct tok_merge *merge = nl_tok_find_merge(bpe, bpe->bytes[two[0]], bpe->bytes[two[1]]);
+        const struct tok_merge *merge = tok_find_merge(bpe, bpe->bytes[two[0]], bpe->bytes[two[1]]);
         *known = merge ? (uint32_t)(merge - bpe->merges) + 2 : 1;
     }
     return *known == 1 ? NULL : &bpe->merges[*known - 2];
@@ -144,8 +145,7 @@ int nl_tok_bpe(struct nl_encoder *encoder, const char *text, size_t length, stru
             return got < 0 ? -1 : 0;
     }
     encoder->out = out;
-    encoder->n_symbols = encoder->stretch = 0;
-    encoder->pending = false;
+    nl_tok_bpe_start(encoder);
     int result = tok->raw ? start_with_bytes(encoder, text, length, error)
                           : start_with_chars(encoder, text, length, error);
     return result == 0 ? nl_tok_bpe_finish(encoder, error) : -1;

@@ -5,34 +5,6 @@
 #include "tok.h"
 #include "unicode.h"
 
-static uint32_t hash_pair(uint32_t left, uint32_t right)
-{
-    uint64_t h = ((uint64_t)left << 32 | right) * 0x9e3779b97f4a7c15u;
-    return (uint32_t)(h >> 32);
-}
-
-const struct tok_merge *nl_tok_find_merge(const struct tok_bpe *bpe, uint32_t left, uint32_t right)
-{
-    for (uint32_t i = hash_pair(left, right) & bpe->mask;; i = (i + 1) & bpe->mask) {
-        const struct tok_merge *merge = &bpe->merges[i];
-        if (merge->left == left && merge->right == right)
-            return merge;
-        if (merge->left == NL_TOK_NONE)
-            return NULL;
-    }
-}
-
-void nl_tok_prefetch_merge(const struct tok_bpe *bpe, uint32_t left, uint32_t right)
-{
-    __builtin_prefetch(&bpe->merges[hash_pair(left, right) & bpe->mask]);
-}
-
-bool nl_tok_may_join(const struct tok_bpe *bpe, uint32_t left, uint32_t right)
-{
-    uint32_t bit = hash_pair(left, right) >> (32 - NL_TOK_JOIN_BITS);
-    return bpe->joins[bit / 64] >> bit % 64 & 1;
-}
-
 /* The token of the first or last character of a token that is not one character itself; else the token. */
 static uint32_t end_symbol(const struct nl_tokenizer *tok, uint32_t id, bool last)
 {
@@ -72,7 +44,7 @@ static void note_join(const struct nl_tokenizer *tok, uint32_t left, uint32_t ri
         return;
     }
     uint32_t bit =
-        hash_pair(end_symbol(tok, left, true), end_symbol(tok, right, false)) >> (32 - NL_TOK_JOIN_BITS);
+        tok_hash_pair(end_symbol(tok, left, true), end_symbol(tok, right, false)) >> (32 - NL_TOK_JOIN_BITS);
     tok->bpe.joins[bit / 64] |= 1ull << bit % 64;
 }
 
@@ -91,7 +63,7 @@ static int allocate_joins(struct tok_bpe *bpe, struct nl_error *error)
 /* A pair that stands there twice keeps its last rank, as in the reference. */
 static void set_merge(struct tok_bpe *bpe, struct tok_merge new)
 {
-    uint32_t i = hash_pair(new.left, new.right) & bpe->mask;
+    uint32_t i = tok_hash_pair(new.left, new.right) & bpe->mask;
     while (bpe->merges[i].left != NL_TOK_NONE &&
            (bpe->merges[i].left != new.left || bpe->merges[i].right != new.right))
         i = (i + 1) & bpe->mask;
@@ -256,7 +228,7 @@ int nl_tok_load_bpe(struct nl_tokenizer *tok, const struct nl_json *model, struc
     for (unsigned byte = 0; byte < 256; byte++) {
         char key[8];
         key[0] = (char)byte;
-        bpe->bytes[byte] = tok->raw ? nl_tok_find(tok, key, 1) : NL_TOK_NONE;
+        bpe->bytes[byte] = tok->raw || byte < 0x80 ? nl_tok_find(tok, key, 1) : NL_TOK_NONE;
         snprintf(key, sizeof key, "<0x%02X>", byte);
         bpe->fallback[byte] = bpe->byte_fallback ? nl_tok_find_content(tok, key, 6) : NL_TOK_NONE;
     }

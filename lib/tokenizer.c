@@ -216,8 +216,10 @@ void nl_encoder_close(struct nl_encoder *encoder)
     nl_buf_free(&encoder->rewritten[1]);
     free(encoder->ranges.data);
     free(encoder->next.data);
+    free(encoder->word);
+    free(encoder->windows);
     free(encoder->symbols);
-    nl_tok_queue_free(&encoder->queue);
+    free(encoder->heap);
     free(encoder->steps);
     free(encoder->best);
     free(encoder);

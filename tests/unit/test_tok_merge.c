@@ -1,9 +1,11 @@
-/* Long words: the queue of merges against a sorted array, the merges themselves against the definition. */
+/* Long words: merges against the definition. */
 #include "test.h"
 
+#include <limits.h>
 #include <unistd.h>
 
 #include "tok.h"
+#include "utf8.h"
 
 static uint64_t state = 11;
 
@@ -13,66 +15,7 @@ static uint32_t draw(uint32_t below)
     return (uint32_t)((state >> 33) % below);
 }
 
-static int compare(const void *a, const void *b)
-{
-    uint64_t x, y;
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return (x > y) - (x < y);
-}
-
-/* Some candidates at first, then at times a new one before or behind the last that came out. */
-static void check_queue(size_t n_first, uint32_t base, uint32_t n_ranks, uint32_t n_positions)
-{
-    static struct tok_queue queue;
-    struct nl_error error;
-    uint64_t *all = calloc(2 * n_first + 1, sizeof *all), candidate;
-    size_t n = 0, at = 0;
-    assert_non_null(all);
-    nl_tok_queue_start(&queue);
-    for (; n < n_first; n++) {
-        all[n] = tok_candidate(base + draw(n_ranks), draw(n_positions));
-        assert_int_equal(nl_tok_queue_push(&queue, all[n], &error), 0);
-    }
-    qsort(all, n, sizeof *all, compare);
-    while (nl_tok_queue_pop(&queue, &candidate, &error) == 1) {
-        assert_true(at < n);
-        assert_true(candidate == all[at]);
-        at++;
-        /* A position that no other has, so that it can be told from the array alone what comes next. */
-        if (n < 2 * n_first && draw(n_first > 5000 ? 200 : 3) == 0) {
-            uint32_t rank = draw(2) ? base + draw(n_ranks) : draw(base + n_ranks);
-            uint64_t new = tok_candidate(rank, n_positions + (uint32_t)n);
-            size_t place = at;
-            while (place < n && all[place] < new)
-                place++;
-            memmove(all + place + 1, all + place, (n - place) * sizeof *all);
-            all[place] = new;
-            n++;
-            assert_int_equal(nl_tok_queue_push(&queue, new, &error), 0);
-        }
-    }
-    assert_int_equal(at, n);
-    free(all);
-    if (n_first == 0)
-        nl_tok_queue_free(&queue);
-}
-
-static void test_queue(void **unused)
-{
-    (void)unused;
-    for (unsigned i = 0; i < 200; i++) {
-        check_queue(1 + draw(300), 0, 1 + draw(200), 1 + draw(1000));
-        check_queue(1 + draw(300), 0, 1u << draw(31), 1 + draw(1000));
-    }
-    check_queue(100000, 0, 3, 1u << 20);
-    check_queue(100000, 0, 500000, 1u << 20);
-    check_queue(100000, 50000, 200, 1u << 20); /* such are dealt into finer buckets */
-    check_queue(100000, 500000, 100, 300);
-    check_queue(0, 0, 1, 1);
-}
-
-enum { LETTERS = 4, MOST_TOKENS = 60, MOST_MERGES = 150, MOST_SYMBOLS = 200 };
+enum { LETTERS = 4, MOST_TOKENS = 60, MOST_MERGES = 150 };
 struct model {
     char tokens[MOST_TOKENS][40];
     unsigned n_tokens, n_merges;
@@ -139,57 +82,137 @@ static struct nl_tokenizer *open_model(const struct model *model)
     return tok;
 }
 
+static unsigned rank_of(const struct model *model, uint32_t left, uint32_t right)
+{
+    for (unsigned rank = 0; rank < model->n_merges; rank++)
+        if (model->merges[rank].left == left && model->merges[rank].right == right)
+            return rank;
+    return UINT_MAX;
+}
+
 /* Again and again the merge of lowest rank, leftmost. */
 static size_t merge(const struct model *model, uint32_t *ids, size_t n)
 {
-    for (;;) {
-        unsigned best = model->n_merges;
-        size_t place = 0;
-        for (size_t i = 0; i + 1 < n; i++)
-            for (unsigned rank = 0; rank < best; rank++)
-                if (model->merges[rank].left == ids[i] && model->merges[rank].right == ids[i + 1]) {
-                    best = rank;
-                    place = i;
-                }
-        if (best == model->n_merges)
-            return n;
-        ids[place] = model->merges[best].made;
+    unsigned *ranks = malloc((n + 1) * sizeof *ranks);
+    assert_non_null(ranks);
+    for (size_t i = 0; i + 1 < n; i++)
+        ranks[i] = rank_of(model, ids[i], ids[i + 1]);
+    while (n > 1) {
+        size_t best = 0;
+        for (size_t i = 1; i + 1 < n; i++)
+            best = ranks[i] < ranks[best] ? i : best;
+        if (ranks[best] == UINT_MAX)
+            break;
+        ids[best] = model->merges[ranks[best]].made;
         n--;
-        memmove(ids + place + 1, ids + place + 2, (n - place - 1) * sizeof *ids);
+        memmove(ids + best + 1, ids + best + 2, (n - best - 1) * sizeof *ids);
+        memmove(ranks + best, ranks + best + 1, (n - best) * sizeof *ranks);
+        if (best > 0)
+            ranks[best - 1] = rank_of(model, ids[best - 1], ids[best]);
+        if (best + 1 < n)
+            ranks[best] = rank_of(model, ids[best], ids[best + 1]);
     }
+    free(ranks);
+    return n;
+}
+
+static void check(struct nl_tokenizer *tok, const struct model *model, size_t n)
+{
+    struct nl_error error;
+    struct nl_ids got = {0};
+    char *text = malloc(n);
+    uint32_t *ids = malloc(n * sizeof *ids), letters = 1 + draw(LETTERS);
+    assert_non_null(text);
+    assert_non_null(ids);
+    for (size_t at = 0; at < n; at++) {
+        ids[at] = draw(letters);
+        text[at] = (char)('a' + ids[at]);
+    }
+    assert_int_equal(nl_tokenizer_encode(tok, text, n, 0, &got, &error), 0);
+    size_t wanted = merge(model, ids, n);
+    assert_int_equal(got.count, wanted);
+    assert_memory_equal(got.data, ids, wanted * sizeof *ids);
+    nl_ids_free(&got);
+    free(ids);
+    free(text);
 }
 
 static void test_merges(void **unused)
 {
     (void)unused;
-    struct nl_error error;
     for (unsigned round = 0; round < 40; round++) {
         struct model model;
-        struct nl_ids got = {0};
         make_model(&model);
         struct nl_tokenizer *tok = open_model(&model);
-        for (unsigned i = 0; i < 20; i++) {
-            char text[MOST_SYMBOLS];
-            uint32_t ids[MOST_SYMBOLS];
-            size_t n = 1 + draw(MOST_SYMBOLS);
-            uint32_t letters = 1 + draw(LETTERS);
-            for (size_t at = 0; at < n; at++) {
-                ids[at] = draw(letters);
-                text[at] = (char)('a' + ids[at]);
-            }
-            got.count = 0;
-            assert_int_equal(nl_tokenizer_encode(tok, text, n, 0, &got, &error), 0);
-            size_t wanted = merge(&model, ids, n);
-            assert_int_equal(got.count, wanted);
-            assert_memory_equal(got.data, ids, wanted * sizeof *ids);
-        }
-        nl_ids_free(&got);
+        for (unsigned i = 0; i < 20; i++)
+            check(tok, &model, 1 + draw(200));
+        check(tok, &model, 1 + draw(8000)); /* in windows */
         nl_tokenizer_close(tok);
     }
 }
 
+/* Characters each of which joins the next, the later the sooner: how the last one finds its partner decides
+ * over all of them. So nothing is sure before the end, whatever the windows are. */
+static void check_chain(struct nl_tokenizer *tok, size_t links, size_t n)
+{
+    struct nl_error error;
+    struct nl_ids got = {0};
+    struct nl_buf text = {0};
+    for (size_t i = 0; i < n; i++) {
+        char bytes[4];
+        nl_buf_add(&text, bytes, nl_utf8_put(0x4e00 + (uint32_t)(i % links), bytes));
+    }
+    assert_int_equal(nl_tokenizer_encode(tok, text.data, text.size, 0, &got, &error), 0);
+    size_t at = 0, id = 0;
+    for (size_t begin = 0; begin < n; begin += links) {
+        size_t end = begin + links < n ? begin + links : n, i = begin;
+        for (size_t step = 1 + ((end - i) % 2 == 0); i < end; i += step, step = 2, at++) {
+            id = step == 1 ? i - begin : links + (i - begin);
+            assert_true(at < got.count);
+            assert_int_equal(got.data[at], id);
+        }
+    }
+    assert_int_equal(at, got.count);
+    nl_buf_free(&text);
+    nl_ids_free(&got);
+}
+
+static void test_chain(void **unused)
+{
+    (void)unused;
+    enum { LINKS = 9001 };
+    char path[] = "/tmp/nl-tok-chain-XXXXXX", a[5] = "", b[5] = "";
+    struct nl_error error;
+    FILE *file = fdopen(mkstemp(path), "w");
+    assert_non_null(file);
+    fprintf(file, "{\"model\":{\"type\":\"BPE\",\"vocab\":{");
+    for (unsigned i = 0; i < LINKS; i++) {
+        a[nl_utf8_put(0x4e00 + i, a)] = '\0';
+        fprintf(file, "\"%s\":%u,", a, i);
+    }
+    for (unsigned i = 0; i + 1 < LINKS; i++) {
+        a[nl_utf8_put(0x4e00 + i, a)] = b[nl_utf8_put(0x4e01 + i, b)] = '\0';
+        fprintf(file, "%s\"%s%s\":%u", i ? "," : "", a, b, LINKS + i);
+    }
+    fprintf(file, "},\"merges\":[");
+    for (unsigned i = LINKS - 1; i-- > 0;) {
+        a[nl_utf8_put(0x4e00 + i, a)] = b[nl_utf8_put(0x4e01 + i, b)] = '\0';
+        fprintf(file, "\"%s %s\"%s", a, b, i ? "," : "");
+    }
+    fprintf(file, "]}}");
+    assert_int_equal(fclose(file), 0);
+    struct nl_tokenizer *tok = nl_tokenizer_open(path, &error);
+    unlink(path);
+    if (!tok)
+        fail_msg("%s", error.message);
+    for (unsigned i = 0; i < 50; i++)
+        check_chain(tok, LINKS, 1 + draw(3 * LINKS));
+    check_chain(tok, LINKS, 100 * LINKS);
+    nl_tokenizer_close(tok);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_queue), cmocka_unit_test(test_merges)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_merges), cmocka_unit_test(test_chain)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
