@@ -28,7 +28,8 @@ static const char help[] =
     "  -c, --context N               positions of a sequence (max_position_embeddings)\n"
     "      --prefill-chunk N         ids of a prompt that go through at once (512)\n"
     "      --threads N               (the cores that may be used)\n"
-    "      --device DEVICE           auto, cpu, cuda, cuda:N\n" CLI_HELP;
+    "      --device DEVICE           auto, cpu, cuda, cuda:N\n"
+    "      --dtype TYPE              of activations: float32, bfloat16\n" CLI_HELP;
 
 enum {
     OPTION_PROMPT = 0x100,
@@ -56,6 +57,7 @@ static const struct option table[] = {
     {"prefill-chunk", required_argument, NULL, NL_MODEL_PREFILL_CHUNK},
     {"threads", required_argument, NULL, NL_MODEL_THREADS},
     {"device", required_argument, NULL, NL_MODEL_DEVICE},
+    {"dtype", required_argument, NULL, NL_MODEL_DTYPE},
     CLI_OPTIONS,
     {0},
 };
@@ -238,7 +240,7 @@ static void write_facts(struct program *program)
     fact(program, "architecture", model->config.architecture->name, false);
     number_fact(program, "parameters", nl_bench_parameters(model));
     fact(program, "weights", nl_dtype_name(nl_bench_dtype(model)), false);
-    fact(program, "activations", nl_dtype_name(NL_F32), false);
+    fact(program, "activations", nl_dtype_name(model->plan.bfloat16 ? NL_BF16 : NL_F32), false);
     number_fact(program, "prompt", program->bench.prompt);
     number_fact(program, "warm_up", program->bench.warm_up);
     number_fact(program, "repeat", program->bench.repeat);

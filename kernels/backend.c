@@ -26,6 +26,11 @@ const char *nl_backend_name(const struct nl_backend *backend)
     return backend->name;
 }
 
+bool nl_backend_rounds(const struct nl_backend *backend)
+{
+    return backend->rounds;
+}
+
 int nl_backend_load(struct nl_backend *backend, const struct nl_plan *plan, uint64_t n_blocks,
                     struct nl_error *error)
 {

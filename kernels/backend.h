@@ -21,11 +21,12 @@ struct nl_backend {
     const struct nl_backend_calls *calls;
     char name[80];
     void *library; /* that the backend's code is in, or NULL */
+    bool rounds;   /* runs plans with bfloat16 set */
 };
 
 /* What a backend in a shared object exports as NL_BACKEND_SYMBOL. It is of use only to the programs it was
    built with: the number changes with every change of ops.h and this file. */
-enum { NL_BACKEND_ABI = 2 };
+enum { NL_BACKEND_ABI = 3 };
 #define NL_BACKEND_SYMBOL "nl_backend_entry"
 struct nl_backend_entry {
     uint32_t abi;

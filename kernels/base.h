@@ -109,6 +109,11 @@ static inline float nl_float_of_bf16(uint16_t half)
 }
 /* To nearest, ties to even; a NaN stays a (quiet) NaN. */
 uint16_t nl_bf16_of_float(float value);
+/* value as bfloat16 where `rounds`, else as it is. */
+static inline float nl_rounded(float value, bool rounds)
+{
+    return rounds ? nl_float_of_bf16(nl_bf16_of_float(value)) : value;
+}
 float nl_float_of_f16(uint16_t half);
 uint16_t nl_f16_of_float(float value);
 /* 4 bits of exponent, 3 of mantissa, no infinities: 0x7f and 0xff are NaN. */

@@ -26,6 +26,7 @@ struct nl_cpu_job {
 struct nl_cpu_kernels {
     const char *name;
     void (*run[NL_OP_KINDS])(const struct nl_cpu_job *job, unsigned thread);
+    bool rounds; /* see nl_backend_rounds */
 };
 
 /* A backend with these kernels, whatever the processor: nl_cpu_open chooses, tests bring their own. */

@@ -268,7 +268,8 @@ struct nl_backend *nl_cpu_open_kernels(const struct nl_cpu_kernels *kernels, uns
         nl_fail_memory(error, "backend");
         return NULL;
     }
-    *backend = (struct cpu_backend){.base.calls = &cpu_calls, .kernels = kernels, .threads = threads};
+    *backend = (struct cpu_backend){
+        .base = {.calls = &cpu_calls, .rounds = kernels->rounds}, .kernels = kernels, .threads = threads};
     snprintf(backend->base.name, sizeof backend->base.name, "cpu %s", kernels->name);
     backend->pool = nl_pool_open(threads, error);
     if (!backend->pool) {

@@ -6,37 +6,46 @@
 
 #include <math.h>
 
-static float capped(float x, float cap)
+static float capped(float x, float cap, bool rounds)
 {
-    return cap == 0 ? x : cap * tanhf(x / cap);
+    return cap == 0 ? x : nl_rounded(cap * nl_rounded(tanhf(nl_rounded(x / cap, rounds)), rounds), rounds);
 }
 
 static void embed(const struct nl_cpu_job *job, unsigned thread)
 {
     const struct nl_op *op = job->op;
     uint32_t cols = op->embed.table.cols;
+    bool rounds = job->plan->bfloat16;
     for (uint32_t t = 0; thread == 0 && t < job->step->n_tokens; t++)
         for (uint32_t i = 0; i < cols; i++) {
-            float value = nl_weight(&op->embed.table, (size_t)job->step->ids[t] * cols + i) * op->embed.scale;
+            float value = nl_weight(&op->embed.table, (size_t)job->step->ids[t] * cols + i);
+            value = nl_rounded(value * op->embed.scale, rounds);
             if (op->embed.positions.data)
                 value += nl_weight(&op->embed.positions, (size_t)job->step->positions[t] * cols + i);
-            nl_cpu_row(job, op->out, t)[i] = value;
+            nl_cpu_row(job, op->out, t)[i] = nl_rounded(value, rounds);
         }
 }
 
+struct norm {
+    const float *weight, *bias;
+    float epsilon;
+    bool centred, rounds, round_once;
+};
+
 /* In place. */
-static void normalise(float *x, uint32_t width, const float *weight, const float *bias, float epsilon,
-                      bool centred)
+static void normalise(float *x, uint32_t width, const struct norm *norm)
 {
     double mean = 0, square = 0;
-    for (uint32_t i = 0; centred && i < width; i++)
+    for (uint32_t i = 0; norm->centred && i < width; i++)
         mean += x[i];
     mean /= width;
     for (uint32_t i = 0; i < width; i++)
         square += (x[i] - mean) * (x[i] - mean);
-    float factor = 1.0f / sqrtf((float)(square / width) + epsilon);
-    for (uint32_t i = 0; i < width; i++)
-        x[i] = (x[i] - (float)mean) * factor * weight[i] + (bias ? bias[i] : 0);
+    float factor = 1.0f / sqrtf((float)(square / width) + norm->epsilon);
+    for (uint32_t i = 0; i < width; i++) {
+        float y = nl_rounded((x[i] - (float)mean) * factor, norm->rounds && !norm->round_once);
+        x[i] = nl_rounded(y * norm->weight[i] + (norm->bias ? norm->bias[i] : 0), norm->rounds);
+    }
 }
 
 static void norm(const struct nl_cpu_job *job, unsigned thread)
@@ -44,26 +53,32 @@ static void norm(const struct nl_cpu_job *job, unsigned thread)
     const struct nl_op *op = job->op;
     uint32_t width = job->plan->width[op->in];
     uint32_t rows = op->norm.at_outputs ? job->step->n_outputs : job->step->n_tokens;
+    bool rounds = job->plan->bfloat16;
+    struct norm norm = {op->norm.weight,  op->norm.bias, op->norm.epsilon,
+                        op->norm.centred, rounds,        op->norm.round_once};
     for (uint32_t r = 0; thread == 0 && r < rows; r++) {
         uint32_t from = op->norm.at_outputs ? job->step->outputs[r] : r;
         float *x = nl_cpu_row(job, op->in, from), *out = nl_cpu_row(job, op->out, r);
         const float *add = op->norm.add == NL_NO_BUFFER ? NULL : nl_cpu_row(job, op->norm.add, from);
         for (uint32_t i = 0; i < width; i++) {
-            float value = add ? x[i] + add[i] * op->norm.add_scale : x[i];
+            float branch = add ? nl_rounded(add[i] * op->norm.add_scale, rounds) : 0;
+            float value = add ? nl_rounded(x[i] + branch, rounds) : x[i];
             if (add && !op->norm.at_outputs)
                 x[i] = value;
             out[i] = value;
         }
-        normalise(out, width, op->norm.weight, op->norm.bias, op->norm.epsilon, op->norm.centred);
+        normalise(out, width, &norm);
     }
 }
 
 static void residual(const struct nl_cpu_job *job, unsigned thread)
 {
     for (uint32_t t = 0; thread == 0 && t < job->step->n_tokens; t++)
-        for (uint32_t i = 0; i < job->plan->width[job->op->in]; i++)
-            nl_cpu_row(job, job->op->out, t)[i] +=
-                nl_cpu_row(job, job->op->in, t)[i] * job->op->residual.scale;
+        for (uint32_t i = 0; i < job->plan->width[job->op->in]; i++) {
+            float *out = nl_cpu_row(job, job->op->out, t) + i, in = nl_cpu_row(job, job->op->in, t)[i];
+            *out += nl_rounded(in * job->op->residual.scale, job->plan->bfloat16);
+            *out = nl_rounded(*out, job->plan->bfloat16);
+        }
 }
 
 static void qk_norm(const struct nl_cpu_job *job, unsigned thread)
@@ -71,10 +86,13 @@ static void qk_norm(const struct nl_cpu_job *job, unsigned thread)
     for (uint32_t t = 0; thread == 0 && t < job->step->n_tokens; t++)
         for (int p = 0; p < 2; p++) {
             uint32_t width = job->op->qk_norm.part[p].width;
+            struct norm norm = {.weight = job->op->qk_norm.part[p].weight,
+                                .epsilon = job->op->qk_norm.epsilon,
+                                .rounds = job->plan->bfloat16,
+                                .round_once = job->op->qk_norm.round_once};
             float *x = nl_cpu_row(job, job->op->in, t) + job->op->qk_norm.part[p].column;
             for (uint32_t g = 0; g < job->op->qk_norm.part[p].count; g++)
-                normalise(x + (size_t)g * width, width, job->op->qk_norm.part[p].weight, NULL,
-                          job->op->qk_norm.epsilon, false);
+                normalise(x + (size_t)g * width, width, &norm);
         }
 }
 
@@ -93,17 +111,21 @@ static void linear(const struct nl_cpu_job *job, unsigned thread)
         for (uint32_t t = 0; t < job->step->n_tokens; t++)
             for (uint32_t r = 0; r < segment->weight.rows; r++)
                 nl_cpu_row(job, job->op->out, t)[segment->column + r] =
-                    dot(&segment->weight, r, nl_cpu_row(job, job->op->in, t)) +
-                    (segment->bias ? segment->bias[r] : 0);
+                    nl_rounded(dot(&segment->weight, r, nl_cpu_row(job, job->op->in, t)) +
+                                   (segment->bias ? segment->bias[r] : 0),
+                               job->plan->bfloat16);
     }
 }
 
-static void rotate(float *head, const float *cosine, const float *sine, uint32_t half)
+/* parts: cosine, sine and products are rounded as well. */
+static void rotate(float *head, const float *cosine, const float *sine, uint32_t half, bool rounds,
+                   bool parts)
 {
     for (uint32_t i = 0; i < half; i++) {
         float a = head[i], b = head[i + half];
-        head[i] = a * cosine[i] - b * sine[i];
-        head[i + half] = b * cosine[i] + a * sine[i];
+        float c = nl_rounded(cosine[i], parts), s = nl_rounded(sine[i], parts);
+        head[i] = nl_rounded(nl_rounded(a * c, parts) - nl_rounded(b * s, parts), rounds);
+        head[i + half] = nl_rounded(nl_rounded(b * c, parts) + nl_rounded(a * s, parts), rounds);
     }
 }
 
@@ -111,13 +133,14 @@ static void rope(const struct nl_cpu_job *job, unsigned thread)
 {
     const struct nl_op *op = job->op;
     uint32_t dim = op->attention.head_dim, heads = op->attention.n_heads, kv = op->attention.n_kv_heads;
-    bool rotates = op->attention.rope != NL_NO_ROPE;
+    bool rotates = op->attention.rope != NL_NO_ROPE, rounds = job->plan->bfloat16;
     uint32_t half = rotates ? job->plan->ropes[op->attention.rope].dims / 2 : 0;
     for (uint32_t t = 0; thread == 0 && t < job->step->n_tokens; t++) {
         float *row = nl_cpu_row(job, op->in, t);
         const float *cosine = rotates ? job->rotation[op->attention.rope] + (size_t)t * 2 * half : NULL;
         for (uint32_t h = 0; rotates && h < heads + kv; h++)
-            rotate(row + (size_t)h * dim, cosine, cosine + half, half);
+            rotate(row + (size_t)h * dim, cosine, cosine + half, half, rounds,
+                   rounds && !op->attention.round_once);
         uint32_t position = job->step->positions[t];
         float *keys =
             nl_cpu_block(job, job->step->tables[job->step->slots[t]][position / NL_BLOCK], op->layer);
@@ -140,9 +163,10 @@ static void attend(const struct nl_cpu_job *job, uint32_t t, uint32_t head)
     const float *q = nl_cpu_row(job, op->in, t) + (size_t)head * dim;
     float *out = nl_cpu_row(job, op->out, t) + (size_t)head * dim;
     double best = -INFINITY, total = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        for (uint32_t i = 0; pass == 1 && i < dim; i++)
-            out[i] = 0;
+    bool rounds = job->plan->bfloat16, round_scores = rounds && op->attention.round_scores;
+    for (uint32_t i = 0; i < dim; i++)
+        out[i] = 0;
+    for (int pass = 0; pass < 3; pass++)
         for (uint32_t p = begin; p <= position; p++) {
             const float *k = nl_cpu_block(job, table[p / NL_BLOCK], op->layer) +
                              ((size_t)kv * NL_BLOCK + p % NL_BLOCK) * dim;
@@ -150,19 +174,24 @@ static void attend(const struct nl_cpu_job *job, uint32_t t, uint32_t head)
             double score = 0;
             for (uint32_t i = 0; i < dim; i++)
                 score += (double)q[i] * k[i];
-            score = capped((float)score * op->attention.scale, op->attention.cap);
+            score = nl_rounded(nl_rounded((float)score, round_scores) * op->attention.scale, round_scores);
+            score = capped((float)score, op->attention.cap, round_scores);
             if (pass == 0) {
                 best = score > best || score != score ? score : best;
                 continue;
             }
             double weight = exp(score - best);
-            total += weight;
+            if (pass == 1) {
+                total += weight;
+                continue;
+            }
+            weight = round_scores ? weight / total : weight;
+            weight = rounds ? nl_rounded((float)weight, true) : weight;
             for (uint32_t i = 0; i < dim; i++)
                 out[i] = (float)(out[i] + weight * v[i]);
         }
-    }
     for (uint32_t i = 0; i < dim; i++)
-        out[i] = (float)(out[i] / total);
+        out[i] = nl_rounded((float)(out[i] / (round_scores ? 1 : total)), rounds);
 }
 
 static void attention(const struct nl_cpu_job *job, unsigned thread)
@@ -172,13 +201,23 @@ static void attention(const struct nl_cpu_job *job, unsigned thread)
             attend(job, t, h);
 }
 
-static float activate(enum nl_activation activation, float x)
+static float gelu_new(float x, bool rounds)
+{
+    float cube = nl_rounded(nl_rounded(x * x, rounds) * x, rounds);
+    float inner = nl_rounded(x + nl_rounded(0.044715f * cube, rounds), rounds);
+    float tangent = nl_rounded(tanhf(nl_rounded(0.7978845608028654f * inner, rounds)), rounds);
+    return nl_rounded(0.5f * x, rounds) * nl_rounded(1.0f + tangent, rounds);
+}
+
+static float activate(enum nl_activation activation, float x, bool rounds)
 {
     switch (activation) {
     case NL_SILU:
         return x / (1.0f + expf(-x));
     case NL_GELU_TANH:
-        return 0.5f * x * (1.0f + tanhf(0.7978845608028654f * (x + 0.044715f * (x * x * x))));
+        return gelu_new(x, false);
+    case NL_GELU_NEW:
+        return gelu_new(x, rounds);
     default:
         return 0.5f * x * (1.0f + erff(x * 0.7071067811865476f));
     }
@@ -187,11 +226,14 @@ static float activate(enum nl_activation activation, float x)
 static void gate(const struct nl_cpu_job *job, unsigned thread)
 {
     uint32_t width = job->plan->width[job->op->out];
+    bool rounds = job->plan->bfloat16;
     for (uint32_t t = 0; thread == 0 && t < job->step->n_tokens; t++) {
         const float *in = nl_cpu_row(job, job->op->in, t);
         float *out = nl_cpu_row(job, job->op->out, t);
-        for (uint32_t i = 0; i < width; i++)
-            out[i] = activate(job->op->gate.activation, in[i]) * (job->op->gate.gated ? in[width + i] : 1);
+        for (uint32_t i = 0; i < width; i++) {
+            float y = nl_rounded(activate(job->op->gate.activation, in[i], rounds), rounds);
+            out[i] = job->op->gate.gated ? nl_rounded(y * in[width + i], rounds) : y;
+        }
     }
 }
 
@@ -199,10 +241,13 @@ static void logits(const struct nl_cpu_job *job, unsigned thread)
 {
     const struct nl_op *op = job->op;
     const struct nl_matrix *weight = &op->logits.weight;
+    bool rounds = job->plan->bfloat16;
     for (uint32_t o = 0; thread == 0 && o < job->step->n_outputs; o++)
-        for (uint32_t r = 0; r < weight->rows; r++)
-            job->step->logits[(size_t)o * weight->rows + r] =
-                capped(dot(weight, r, nl_cpu_row(job, op->in, o)) / op->logits.divisor, op->logits.cap);
+        for (uint32_t r = 0; r < weight->rows; r++) {
+            float y = nl_rounded(dot(weight, r, nl_cpu_row(job, op->in, o)), rounds);
+            y = nl_rounded(y / op->logits.divisor, rounds);
+            job->step->logits[(size_t)o * weight->rows + r] = capped(y, op->logits.cap, rounds);
+        }
 }
 
 static void argmax(const struct nl_cpu_job *job, unsigned thread)
@@ -224,4 +269,5 @@ static void argmax(const struct nl_cpu_job *job, unsigned thread)
 const struct nl_cpu_kernels nl_cpu_reference = {
     "reference",
     {embed, norm, residual, linear, qk_norm, rope, attention, gate, logits, argmax},
+    .rounds = true,
 };

@@ -186,7 +186,7 @@ static void gate(const struct nl_cpu_job *job, unsigned thread)
         float *out = nl_cpu_row(job, op->out, t);
         if (op->gate.activation == NL_SILU)
             gate_row(NL_SILU, op->gate.gated, in, out, width);
-        else if (op->gate.activation == NL_GELU_TANH)
+        else if (op->gate.activation == NL_GELU_TANH || op->gate.activation == NL_GELU_NEW)
             gate_row(NL_GELU_TANH, op->gate.gated, in, out, width);
         else
             gate_row(NL_GELU_ERF, op->gate.gated, in, out, width);
@@ -214,4 +214,5 @@ static void argmax(const struct nl_cpu_job *job, unsigned thread)
 const struct nl_cpu_kernels NL_KERNELS = {
     NL_ISA_NAME,
     {embed, norm, residual, linear, qk_norm, rope, attention, gate, logits, argmax},
+    .rounds = false,
 };

@@ -57,12 +57,14 @@ struct nl_cuda_norm {
     const float *weight, *bias; /* [width]; weight NULL: no norm; bias may be NULL */
     float epsilon;
     bool centred;
+    bool rounds, round_once; /* to bfloat16, as ops.h says; so in all that follows */
 };
 
 /* out[t][i] = table[ids[t]][i] * scale (+ positions[positions[t]][i]) */
 struct nl_cuda_embed {
     struct nl_cuda_matrix table, positions; /* positions.data NULL: none */
     float scale;
+    bool rounds;
     float *out; /* [n_tokens][table.cols] */
 };
 cudaError_t nl_cuda_run_embed(const struct nl_cuda_embed *, const struct nl_cuda_step *step,
@@ -84,11 +86,18 @@ cudaError_t nl_cuda_run_row_norm(const struct nl_cuda_row_norm *, const struct n
                                  uint32_t n_rows, cudaStream_t stream);
 
 /* out[i] += in[i] * scale, i < count */
-cudaError_t nl_cuda_run_residual(float *out, const float *in, float scale, size_t count, cudaStream_t stream);
+cudaError_t nl_cuda_run_residual(float *out, const float *in, float scale, bool rounds, size_t count,
+                                 cudaStream_t stream);
 
-/* out[t][i] = act(in[t][i]) (* in[t][width + i], gated); in is [n_rows][width or 2 width] */
-cudaError_t nl_cuda_run_gate(float *out, const float *in, uint32_t width, bool gated,
-                             enum nl_activation activation, uint32_t n_rows, cudaStream_t stream);
+/* out[t][i] = act(in[t][i]) (* in[t][width + i], gated) */
+struct nl_cuda_gate {
+    float *out;      /* [n_rows][width] */
+    const float *in; /* [n_rows][width or 2 width] */
+    uint32_t width;
+    bool gated, rounds;
+    enum nl_activation activation;
+};
+cudaError_t nl_cuda_run_gate(const struct nl_cuda_gate *, uint32_t n_rows, cudaStream_t stream);
 
 /* What happens to a product before it is stored. */
 enum nl_cuda_epilogue {
@@ -119,6 +128,7 @@ struct nl_cuda_linear {
     enum nl_cuda_epilogue epilogue;
     enum nl_activation activation;
     float scale, cap;
+    bool rounds;
 };
 /* A pass over the weights is over one type: false when the segments need one each. */
 static inline bool nl_cuda_is_uniform(const struct nl_cuda_linear *l)
@@ -142,9 +152,10 @@ static inline struct nl_cuda_linear nl_cuda_alone(const struct nl_cuda_linear *l
 cudaError_t nl_cuda_run_matvec(const struct nl_cuda_linear *, uint32_t n_vectors, cudaStream_t stream);
 
 /* Pieces of the product by cuBLAS, for many vectors (cuda_prefill.c). */
-/* terms[0] + terms[1] + terms[2] = in exactly, each bfloat16: [3][n_rows][pitch], padded with zeros */
-cudaError_t nl_cuda_run_split_terms(void *terms, uint32_t pitch, const float *in, uint32_t width,
-                                    uint32_t n_rows, cudaStream_t stream);
+/* terms[0] + terms[1] + terms[2] = in exactly, each bfloat16: [n_terms][n_rows][pitch], padded with zeros;
+   the first alone where in is bfloat16 itself */
+cudaError_t nl_cuda_run_split_terms(void *terms, uint32_t n_terms, uint32_t pitch, const float *in,
+                                    uint32_t width, uint32_t n_rows, cudaStream_t stream);
 /* out [rows][pitch] float32 of 16-bit weights [rows][pitch] */
 cudaError_t nl_cuda_run_widen(float *out, const void *weights, enum nl_dtype dtype, size_t count,
                               cudaStream_t stream);
@@ -156,7 +167,7 @@ struct nl_cuda_finish {
     const float *bias; /* [panel_rows] or NULL */
     float *out;        /* [n_vectors][out_width] */
     uint32_t out_width;
-    bool logits;
+    bool logits, rounds;
     float divisor, cap;
 };
 cudaError_t nl_cuda_run_finish(const struct nl_cuda_finish *, uint32_t n_vectors, cudaStream_t stream);
@@ -170,6 +181,7 @@ struct nl_cuda_rope {
     uint32_t rope; /* index of the step's frequencies, or NL_NO_ROPE */
     uint32_t dims;
     float rotation_scale;
+    bool rounds, round_once, norm_rounds_once;
     struct {
         const float *weight; /* [width] */
         uint32_t column, width, count;
@@ -185,6 +197,7 @@ struct nl_cuda_attention {
     float *out;       /* [n_tokens][n_heads * head_dim] */
     uint32_t n_heads, n_kv_heads, head_dim, layer, window;
     float scale, cap;
+    bool rounds, round_scores;
     uint32_t split;      /* positions of a split, a multiple of 4, at most NL_CUDA_SPLIT */
     uint32_t max_splits; /* of any row in this step, or more: surplus blocks leave */
     float *partials;     /* [n_tokens][n_heads][max_splits][head_dim + 2]: sums, maximum, total */

@@ -60,7 +60,7 @@ __device__ inline void add_product(float4 &sum, float weight, float4 value)
                       fmaf(weight, value.z, sum.z), fmaf(weight, value.w, sum.w));
 }
 
-/* weights[h][position - lo] = capped and scaled q . k; a warp LOT positions, lanes along the head. */
+/* weights[h][position - lo] = q . k; a warp LOT positions, lanes along the head. */
 template <int G, typename V>
 __device__ inline void score(float *weights, const float *q, const nl_cuda_attention &a, const place &p)
 {
@@ -84,30 +84,37 @@ __device__ inline void score(float *weights, const float *q, const nl_cuda_atten
             for (int h = 0; h < G; h++) {
                 float sum = nl_warp_sum(sums[j][h]);
                 if (lane == 0 && at + j <= p.hi)
-                    weights[h * a.split + at + j - p.lo] = nl_cap(sum * a.scale, a.cap);
+                    weights[h * a.split + at + j - p.lo] = sum;
             }
     }
 }
 
-/* Scores to exponentials; best[h] and total[h]. A warp a head. */
+/* Products to scores and their exponentials; best[h] and total[h]. A warp a head. */
 template <int G>
 __device__ inline void exponentiate(float *weights, float *best, float *total, const nl_cuda_attention &a,
-                                    uint32_t count)
+                                    const place &p)
 {
+    const uint32_t count = p.hi - p.lo + 1;
+    const bool normalise = a.round_scores && p.n_splits == 1;
     const uint32_t lane = threadIdx.x % NL_WARP;
     for (uint32_t h = threadIdx.x / NL_WARP; h < G; h += WARPS) {
         float *row = weights + h * a.split, max = -INFINITY, sum = 0;
-        for (uint32_t i = lane; i < count; i += NL_WARP)
+        for (uint32_t i = lane; i < count; i += NL_WARP) {
+            row[i] = nl_score(row[i], a);
             max = fmaxf(max, row[i]);
+        }
         max = nl_warp_max(max);
         for (uint32_t i = lane; i < count; i += NL_WARP) {
-            row[i] = expf(row[i] - max);
-            sum += row[i];
+            float weight = expf(row[i] - max);
+            sum += weight;
+            row[i] = nl_round(weight, a.rounds && !normalise);
         }
         sum = nl_warp_sum(sum);
+        for (uint32_t i = lane; normalise && i < count; i += NL_WARP)
+            row[i] = nl_round(row[i] / sum, true);
         if (lane == 0) {
             best[h] = max;
-            total[h] = sum;
+            total[h] = normalise ? 1 : sum;
         }
     }
 }
@@ -152,7 +159,7 @@ __device__ inline void merge(const nl_cuda_attention &a, const place &p, uint32_
             total = fmaf(__ldcg(part + dim + 1), factor, total);
             sum = fmaf(__ldcg(part + i), factor, sum);
         }
-        a.out[(static_cast<size_t>(p.t) * a.n_heads + head) * dim + i] = sum / total;
+        a.out[(static_cast<size_t>(p.t) * a.n_heads + head) * dim + i] = nl_round(sum / total, a.rounds);
     }
 }
 
@@ -170,7 +177,8 @@ __device__ inline void finish(const nl_cuda_attention &a, const place &p, const 
         for (int w = 0; w < WARPS; w++)
             sum += mixed[(w * G + h) * dim + i];
         if (p.n_splits == 1) {
-            a.out[(static_cast<size_t>(p.t) * a.n_heads + p.head + h) * dim + i] = sum / total[h];
+            a.out[(static_cast<size_t>(p.t) * a.n_heads + p.head + h) * dim + i] =
+                nl_round(sum / total[h], a.rounds);
             continue;
         }
         float *part = partial(a, row, p.head + h, p.split);
@@ -227,7 +235,7 @@ __global__ void __launch_bounds__(THREADS, 2)
     __syncthreads();
     score<G, V>(weights, q, a, p);
     __syncthreads();
-    exponentiate<G>(weights, best, total, a, p.hi - p.lo + 1);
+    exponentiate<G>(weights, best, total, a, p);
     __syncthreads();
     mix<G, V>(mixed, weights, a, p);
     __syncthreads();

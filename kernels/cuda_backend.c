@@ -188,8 +188,9 @@ static int run_op(struct cuda_backend *b, const struct nl_cuda_op *op, const str
         n = op->norm.at_outputs ? n_outputs : n;
         return n == 0 ? 0 : NL_CUDA(error, nl_cuda_run_row_norm(&op->norm, device_step, n, b->stream));
     case NL_OP_RESIDUAL:
-        return NL_CUDA(error, nl_cuda_run_residual(op->residual.out, op->residual.in, op->residual.scale,
-                                                   (size_t)n * op->residual.width, b->stream));
+        return NL_CUDA(error,
+                       nl_cuda_run_residual(op->residual.out, op->residual.in, op->residual.scale,
+                                            b->plan->bfloat16, (size_t)n * op->residual.width, b->stream));
     case NL_OP_LOGITS:
         n = n_outputs;
         if (n == 0)
@@ -207,8 +208,7 @@ static int run_op(struct cuda_backend *b, const struct nl_cuda_op *op, const str
         return many ? nl_cuda_prefill_attention(b, &attention, step, error)
                     : NL_CUDA(error, nl_cuda_run_attention(&attention, device_step, 0, n, b->stream));
     case NL_OP_GATE:
-        return NL_CUDA(error, nl_cuda_run_gate(op->gate.out, op->gate.in, op->gate.width, op->gate.gated,
-                                               op->gate.activation, n, b->stream));
+        return NL_CUDA(error, nl_cuda_run_gate(&op->gate, n, b->stream));
     default:
         return n_outputs == 0
                    ? 0
@@ -398,6 +398,7 @@ static struct nl_backend *open_backend(unsigned device, struct nl_error *error)
         return NULL;
     }
     b->base.calls = &cuda_calls;
+    b->base.rounds = true;
     b->use_graphs = knob("NL_CUDA_GRAPH", 1, 1) != 0;
     b->use_fusion = knob("NL_CUDA_FUSE", 1, 1) != 0;
     b->split = knob("NL_CUDA_SPLIT", NL_CUDA_SPLIT, NL_CUDA_SPLIT) / 4 * 4;

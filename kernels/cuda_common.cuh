@@ -94,9 +94,22 @@ static __device__ inline float nl_block_max(float x, float *space)
     return nl_across_warps(nl_warp_max(x), space, [](float a, float b) { return fmaxf(a, b); });
 }
 
-static __device__ inline float nl_cap(float x, float cap)
+/* x as bfloat16 where `rounds`, else as it is. */
+static __device__ inline float nl_round(float x, bool rounds)
 {
-    return cap == 0 ? x : cap * tanhf(x / cap);
+    return rounds ? __bfloat162float(__float2bfloat16_rn(x)) : x;
+}
+
+static __device__ inline float nl_cap(float x, float cap, bool rounds)
+{
+    return cap == 0 ? x : nl_round(cap * nl_round(tanhf(nl_round(x / cap, rounds)), rounds), rounds);
+}
+
+/* Of a product of q and k. */
+static __device__ inline float nl_score(float product, const nl_cuda_attention &a)
+{
+    float scaled = nl_round(nl_round(product, a.round_scores) * a.scale, a.round_scores);
+    return nl_cap(scaled, a.cap, a.round_scores);
 }
 
 static __host__ __device__ inline unsigned nl_divide_up(size_t a, size_t b)

@@ -53,13 +53,7 @@ struct nl_cuda_op {
         struct nl_cuda_linear linear; /* logits too */
         struct nl_cuda_rope rope;     /* QK_NORM too; ROPE with norm.weight: both */
         struct nl_cuda_attention attention;
-        struct {
-            float *out;
-            const float *in;
-            uint32_t width;
-            bool gated;
-            enum nl_activation activation;
-        } gate;
+        struct nl_cuda_gate gate;
     };
 };
 

@@ -139,18 +139,18 @@ __device__ inline void store(const nl_cuda_linear &l, uint32_t vector, row_place
     uint32_t column = place.segment->column + place.row;
     float *out = l.out + static_cast<size_t>(vector) * l.out_width + column;
     if (l.epilogue == NL_CUDA_RESIDUAL)
-        *out += y * l.scale;
+        *out = nl_added(*out, y, l.scale, l.rounds);
     else if (l.epilogue == NL_CUDA_ACTIVATE)
-        *out = nl_activate(y, l.activation);
+        *out = nl_activate(y, l.activation, l.rounds);
     else if (l.epilogue == NL_CUDA_LOGITS)
-        *out = nl_cap(y / l.scale, l.cap);
+        *out = nl_cap(nl_round(y / l.scale, l.rounds), l.cap, l.rounds);
     else
         *out = y;
 }
 
-__device__ inline float biased(row_place place, float y)
+__device__ inline float biased(row_place place, float y, bool rounds)
 {
-    return place.segment->bias ? y + place.segment->bias[place.row] : y;
+    return nl_round(place.segment->bias ? y + place.segment->bias[place.row] : y, rounds);
 }
 
 template <typename T, int N>
@@ -203,9 +203,10 @@ __global__ void __launch_bounds__(NL_ROW_THREADS, 2)
         }
     if (!there || lane >= n_vectors)
         return;
-    float first = biased(places[0], mine[0]), other = biased(places[1], mine[1]);
+    float first = biased(places[0], mine[0], l.rounds), other = biased(places[1], mine[1], l.rounds);
     if (gated) {
-        l.out[static_cast<size_t>(lane) * l.out_width + item] = nl_activate(first, l.activation) * other;
+        l.out[static_cast<size_t>(lane) * l.out_width + item] =
+            nl_round(nl_activate(first, l.activation, l.rounds) * other, l.rounds);
         return;
     }
     store(l, lane, places[0], first);

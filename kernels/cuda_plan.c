@@ -8,6 +8,7 @@ static struct nl_cuda_embed embed_of(const struct cuda_backend *b, const struct 
     return (struct nl_cuda_embed){.table = nl_cuda_weights_matrix(&b->weights, op->embed.table.data),
                                   .positions = nl_cuda_weights_matrix(&b->weights, op->embed.positions.data),
                                   .scale = op->embed.scale,
+                                  .rounds = b->plan->bfloat16,
                                   .out = b->buffers[op->out]};
 }
 
@@ -16,7 +17,9 @@ static struct nl_cuda_row_norm norm_of(const struct cuda_backend *b, const struc
     return (struct nl_cuda_row_norm){.norm = {.weight = nl_cuda_weights_vector(&b->weights, op->norm.weight),
                                               .bias = nl_cuda_weights_vector(&b->weights, op->norm.bias),
                                               .epsilon = op->norm.epsilon,
-                                              .centred = op->norm.centred},
+                                              .centred = op->norm.centred,
+                                              .rounds = b->plan->bfloat16,
+                                              .round_once = op->norm.round_once},
                                      .in = b->buffers[op->in],
                                      .add = op->norm.add == NL_NO_BUFFER ? NULL : b->buffers[op->norm.add],
                                      .add_scale = op->norm.add_scale,
@@ -32,7 +35,8 @@ static struct nl_cuda_linear linear_of(const struct cuda_backend *b, const struc
                                     .in_width = b->plan->width[op->in],
                                     .out = b->buffers[op->out],
                                     .out_width = b->plan->width[op->out],
-                                    .epilogue = NL_CUDA_STORE};
+                                    .epilogue = NL_CUDA_STORE,
+                                    .rounds = b->plan->bfloat16};
     uint32_t n_rows = 0;
     for (uint32_t s = 0; s < op->linear.n_segments; s++) {
         const struct nl_segment *segment = &op->linear.segment[s];
@@ -58,7 +62,8 @@ static struct nl_cuda_linear logits_of(const struct cuda_backend *b, const struc
                                    .out_width = b->plan->vocab_size,
                                    .epilogue = NL_CUDA_LOGITS,
                                    .scale = op->logits.divisor,
-                                   .cap = op->logits.cap};
+                                   .cap = op->logits.cap,
+                                   .rounds = b->plan->bfloat16};
 }
 
 static struct nl_cuda_rope rope_of(const struct cuda_backend *b, const struct nl_op *op)
@@ -68,7 +73,9 @@ static struct nl_cuda_rope rope_of(const struct cuda_backend *b, const struct nl
                                 .n_kv_heads = op->attention.n_kv_heads,
                                 .head_dim = op->attention.head_dim,
                                 .layer = (uint32_t)op->layer,
-                                .rope = op->attention.rope};
+                                .rope = op->attention.rope,
+                                .rounds = b->plan->bfloat16,
+                                .round_once = op->attention.round_once};
     if (rope.rope != NL_NO_ROPE) {
         rope.dims = b->plan->ropes[rope.rope].dims;
         rope.rotation_scale = b->plan->ropes[rope.rope].scale;
@@ -79,8 +86,11 @@ static struct nl_cuda_rope rope_of(const struct cuda_backend *b, const struct nl
 /* Heads are those of the attention that follows; only the groups' own places matter here. */
 static struct nl_cuda_rope qk_norm_of(const struct cuda_backend *b, const struct nl_op *op)
 {
-    struct nl_cuda_rope rope = {
-        .qkv = b->buffers[op->in], .row_width = b->plan->width[op->in], .epsilon = op->qk_norm.epsilon};
+    struct nl_cuda_rope rope = {.qkv = b->buffers[op->in],
+                                .row_width = b->plan->width[op->in],
+                                .epsilon = op->qk_norm.epsilon,
+                                .rounds = b->plan->bfloat16,
+                                .norm_rounds_once = op->qk_norm.round_once};
     for (int part = 0; part < 2; part++) {
         rope.norm[part].weight = nl_cuda_weights_vector(&b->weights, op->qk_norm.part[part].weight);
         rope.norm[part].column = op->qk_norm.part[part].column;
@@ -101,6 +111,8 @@ static struct nl_cuda_attention attention_of(const struct cuda_backend *b, const
                                       .window = op->attention.window,
                                       .scale = op->attention.scale,
                                       .cap = op->attention.cap,
+                                      .rounds = b->plan->bfloat16,
+                                      .round_scores = b->plan->bfloat16 && op->attention.round_scores,
                                       .split = b->split,
                                       .arrived = b->arrived};
 }
@@ -137,11 +149,12 @@ static struct nl_cuda_op translate(const struct cuda_backend *b, const struct nl
         out.attention = attention_of(b, op);
         break;
     case NL_OP_GATE:
-        out.gate.out = b->buffers[op->out];
-        out.gate.in = b->buffers[op->in];
-        out.gate.width = b->plan->width[op->out];
-        out.gate.gated = op->gate.gated;
-        out.gate.activation = op->gate.activation;
+        out.gate = (struct nl_cuda_gate){.out = b->buffers[op->out],
+                                         .in = b->buffers[op->in],
+                                         .width = b->plan->width[op->out],
+                                         .gated = op->gate.gated,
+                                         .rounds = b->plan->bfloat16,
+                                         .activation = op->gate.activation};
         break;
     default:
         break;
@@ -229,6 +242,7 @@ static bool fuse_qk_norm(const struct nl_cuda_rope *norm, struct nl_cuda_op *nex
         return false;
     memcpy(next->rope.norm, norm->norm, sizeof norm->norm);
     next->rope.epsilon = norm->epsilon;
+    next->rope.norm_rounds_once = norm->norm_rounds_once;
     return true;
 }
 

@@ -1,9 +1,9 @@
 /*
  * cuda_prefill.c: many rows at once: their products and their attention by cuBLAS.
  *
- * A product with bfloat16 weights is that of three exact bfloat16 terms of the float32 input, summed in
- * float32; float16 weights are widened panel by panel. Attention is computed in tiles of queries, never the
- * whole matrix of scores.
+ * A product with bfloat16 weights is that of three exact bfloat16 terms of the float32 input, or of the input
+ * itself where it is rounded to bfloat16, summed in float32; float16 weights are widened panel by panel.
+ * Attention is computed in tiles of queries, never the whole matrix of scores.
  */
 #include "cuda_host.h"
 
@@ -35,6 +35,13 @@ static uint64_t rounded(uint64_t bytes)
     return (bytes + 255) / 256 * 256;
 }
 
+/* Terms that a product's input has; 0: it stays float32, and weights of 16 bit are widened. */
+static uint32_t count_terms(const struct cuda_backend *b, const struct nl_cuda_linear *linear)
+{
+    bool multiplies = linear->segment[0].weight.dtype == NL_BF16 && b->multiplies_bf16;
+    return !multiplies ? 0 : linear->rounds ? 1 : 3;
+}
+
 /* One segment's rows [first, first + rows) of the output: scratch holds terms, then products, then the
    widened panel. */
 struct panel {
@@ -50,25 +57,26 @@ static int run_panel(struct cuda_backend *b, const struct nl_cuda_linear *linear
     const struct nl_cuda_matrix *weight = &panel->segment->weight;
     size_t size = nl_dtype_bits(weight->dtype) / 8;
     const char *rows = (const char *)weight->data + (size_t)panel->first * weight->pitch * size;
-    bool terms = weight->dtype == NL_BF16 && b->multiplies_bf16, widens = weight->dtype != NL_F32 && !terms;
+    uint32_t terms = count_terms(b, linear);
     struct nl_cuda_finish finish = {.products = panel->products,
-                                    .n_terms = terms ? 3 : 1,
+                                    .n_terms = terms ? terms : 1,
                                     .panel_rows = panel->rows,
                                     .column = panel->segment->column + panel->first,
                                     .bias = panel->segment->bias ? panel->segment->bias + panel->first : NULL,
                                     .out = linear->out,
                                     .out_width = linear->out_width,
                                     .logits = linear->epilogue == NL_CUDA_LOGITS,
+                                    .rounds = linear->rounds,
                                     .divisor = linear->scale,
                                     .cap = linear->cap};
-    if (widens) {
+    if (weight->dtype != NL_F32 && !terms) {
         if (NL_CUDA(error, nl_cuda_run_widen(panel->widened, rows, weight->dtype,
                                              (size_t)panel->rows * weight->pitch, b->stream)) != 0)
             return -1;
         rows = (const char *)panel->widened;
     }
     int failed = terms
-                     ? nl_cuda_blas_linear(b->blas, panel->products, panel->terms, rows, NL_BF16, 3 * n,
+                     ? nl_cuda_blas_linear(b->blas, panel->products, panel->terms, rows, NL_BF16, terms * n,
                                            panel->rows, weight->pitch, weight->pitch, weight->cols, error)
                      : nl_cuda_blas_linear(b->blas, panel->products, linear->in, rows, NL_F32, n, panel->rows,
                                            linear->in_width, weight->pitch, weight->cols, error);
@@ -82,22 +90,24 @@ static int run_lot(struct cuda_backend *b, const struct nl_cuda_linear *linear, 
                    struct nl_error *error)
 {
     const struct nl_cuda_matrix *weight = &linear->segment[0].weight;
-    bool terms = weight->dtype == NL_BF16 && b->multiplies_bf16, widens = weight->dtype != NL_F32 && !terms;
-    uint64_t row_bytes = (uint64_t)n * (terms ? 3 : 1) * sizeof(float) + (widens ? weight->pitch * 4ull : 0);
-    uint64_t term_bytes = terms ? rounded(3ull * n * weight->pitch * 2) : 0;
+    uint32_t terms = count_terms(b, linear);
+    bool widens = weight->dtype != NL_F32 && !terms;
+    uint64_t row_bytes =
+        (uint64_t)n * (terms ? terms : 1) * sizeof(float) + (widens ? weight->pitch * 4ull : 0);
+    uint64_t term_bytes = rounded((uint64_t)terms * n * weight->pitch * sizeof(uint16_t));
     uint32_t most = 0, rows = (uint32_t)(PANEL_BYTES / row_bytes > 0 ? PANEL_BYTES / row_bytes : 1);
     for (uint32_t s = 0; s < linear->n_segments; s++)
         most = linear->segment[s].weight.rows > most ? linear->segment[s].weight.rows : most;
     rows = rows > PANEL_LOT ? rows / PANEL_LOT * PANEL_LOT : rows; /* cuBLAS's own tiles are whole */
     rows = rows < most ? rows : most;
-    uint64_t product_bytes = rounded((uint64_t)rows * n * (terms ? 3 : 1) * sizeof(float));
+    uint64_t product_bytes = rounded((uint64_t)rows * n * (terms ? terms : 1) * sizeof(float));
     uint64_t widened_bytes = widens ? (uint64_t)rows * weight->pitch * sizeof(float) : 0;
     if (scratch(b, term_bytes + product_bytes + widened_bytes, error) != 0)
         return -1;
     struct panel panel = {.terms = b->scratch,
                           .products = b->scratch + term_bytes / sizeof(float),
                           .widened = b->scratch + (term_bytes + product_bytes) / sizeof(float)};
-    if (terms && NL_CUDA(error, nl_cuda_run_split_terms(panel.terms, weight->pitch, linear->in,
+    if (terms && NL_CUDA(error, nl_cuda_run_split_terms(panel.terms, terms, weight->pitch, linear->in,
                                                         linear->in_width, n, b->stream)) != 0)
         return -1;
     for (uint32_t s = 0; s < linear->n_segments; s++) {

@@ -16,7 +16,8 @@ __global__ void qk_norm(nl_cuda_rope r)
     const uint32_t width = is_q ? r.norm[0].width : r.norm[1].width;
     float *x = r.qkv + static_cast<size_t>(blockIdx.x) * r.row_width +
                (is_q ? r.norm[0].column : r.norm[1].column) + group * width;
-    nl_cuda_norm norm = {is_q ? r.norm[0].weight : r.norm[1].weight, nullptr, r.epsilon, false};
+    nl_cuda_norm norm = {is_q ? r.norm[0].weight : r.norm[1].weight, nullptr, r.epsilon, false, r.rounds,
+                         r.norm_rounds_once};
     nl_moments moments = nl_row_moments(x, width, norm, space);
     for (uint32_t i = threadIdx.x; i < width; i += blockDim.x)
         x[i] = nl_normed(x[i], i, moments, norm);
@@ -24,14 +25,18 @@ __global__ void qk_norm(nl_cuda_rope r)
 
 /* Element i of a head after the norm that is fused, if there is one, and the rotation. */
 __device__ inline float rotated(const float *x, uint32_t i, uint32_t half, float position,
-                                const float *frequency, float scale)
+                                const float *frequency, const nl_cuda_rope &r)
 {
     if (i >= 2 * half)
         return x[i];
     uint32_t pair = i < half ? i : i - half;
     float angle = position * frequency[pair];
-    float cosine = cosf(angle) * scale, sine = sinf(angle) * scale;
-    return i < half ? x[i] * cosine - x[i + half] * sine : x[i] * cosine + x[i - half] * sine;
+    const bool parts = r.rounds && !r.round_once;
+    float cosine = nl_round(cosf(angle) * r.rotation_scale, parts);
+    float sine = nl_round(sinf(angle) * r.rotation_scale, parts);
+    float along = nl_round(x[i] * cosine, parts);
+    float across = nl_round(x[i < half ? i + half : i - half] * sine, parts);
+    return nl_round(i < half ? along - across : along + across, r.rounds);
 }
 
 /* One block for each row and head of q, k and v: grid [row][head]. */
@@ -45,7 +50,7 @@ __global__ void rope(nl_cuda_rope r, const nl_cuda_step *step)
     float *row = r.qkv + (static_cast<size_t>(t) * (r.n_heads + 2 * r.n_kv_heads) + head) * dim;
     const float *weight = is_q ? r.norm[0].weight : r.norm[1].weight;
     if (weight && !is_v) {
-        nl_cuda_norm norm = {weight, nullptr, r.epsilon, false};
+        nl_cuda_norm norm = {weight, nullptr, r.epsilon, false, r.rounds, r.norm_rounds_once};
         nl_moments moments = nl_row_moments(row, dim, norm, space);
         for (uint32_t i = threadIdx.x; i < dim; i += blockDim.x)
             x[i] = nl_normed(row[i], i, moments, norm);
@@ -66,7 +71,7 @@ __global__ void rope(nl_cuda_rope r, const nl_cuda_step *step)
         cached = block + (plane * NL_BLOCK + position % NL_BLOCK) * dim;
     }
     for (uint32_t i = threadIdx.x; i < dim; i += blockDim.x) {
-        float value = rotated(x, i, half, static_cast<float>(position), frequency, r.rotation_scale);
+        float value = rotated(x, i, half, static_cast<float>(position), frequency, r);
         row[i] = value;
         if (cached)
             cached[i] = value;

@@ -28,17 +28,35 @@ static __device__ inline nl_moments nl_row_moments(const float *x, uint32_t widt
 
 static __device__ inline float nl_normed(float x, uint32_t i, nl_moments moments, const nl_cuda_norm &norm)
 {
-    float y = (x - moments.mean) * moments.factor * norm.weight[i];
-    return norm.bias ? y + norm.bias[i] : y;
+    float y = nl_round((x - moments.mean) * moments.factor, norm.rounds && !norm.round_once) * norm.weight[i];
+    return nl_round(norm.bias ? y + norm.bias[i] : y, norm.rounds);
 }
 
-static __device__ inline float nl_activate(float x, nl_activation activation)
+/* NL_GELU_NEW rounds each of its steps. */
+static __device__ inline float nl_gelu_tanh(float x, bool rounds)
 {
+    float cube = nl_round(nl_round(x * x, rounds) * x, rounds);
+    float inner = nl_round(x + nl_round(0.044715f * cube, rounds), rounds);
+    float tangent = nl_round(tanhf(nl_round(0.7978845608028654f * inner, rounds)), rounds);
+    return nl_round(0.5f * x, rounds) * nl_round(1.0f + tangent, rounds);
+}
+
+static __device__ inline float nl_activate(float x, nl_activation activation, bool rounds)
+{
+    float y;
     if (activation == NL_SILU)
-        return x / (1.0f + expf(-x));
-    if (activation == NL_GELU_TANH)
-        return 0.5f * x * (1.0f + tanhf(0.7978845608028654f * (x + 0.044715f * (x * x * x))));
-    return 0.5f * x * (1.0f + erff(x * 0.7071067811865476f));
+        y = x / (1.0f + expf(-x));
+    else if (activation == NL_GELU_ERF)
+        y = 0.5f * x * (1.0f + erff(x * 0.7071067811865476f));
+    else
+        y = nl_gelu_tanh(x, rounds && activation == NL_GELU_NEW);
+    return nl_round(y, rounds);
+}
+
+/* x plus a branch of the residual stream */
+static __device__ inline float nl_added(float x, float branch, float scale, bool rounds)
+{
+    return nl_round(x + nl_round(branch * scale, rounds), rounds);
 }
 
 #endif

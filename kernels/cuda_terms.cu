@@ -8,14 +8,14 @@ namespace
 enum { THREADS = 256 };
 
 /* A float32 has 24 significant bits, a bfloat16 has 8: three terms hold it exactly. grid [row][columns] */
-__global__ void split_terms(__nv_bfloat16 *terms, uint32_t pitch, const float *in, uint32_t width)
+__global__ void split_terms(__nv_bfloat16 *terms, uint32_t n_terms, uint32_t pitch, const float *in, uint32_t width)
 {
     nl_begin();
     uint32_t i = blockIdx.y * blockDim.x + threadIdx.x;
     if (i >= pitch)
         return;
     float rest = i < width ? in[static_cast<size_t>(blockIdx.x) * width + i] : 0;
-    for (int term = 0; term < 3; term++) {
+    for (uint32_t term = 0; term < n_terms; term++) {
         __nv_bfloat16 part = __float2bfloat16_rn(rest);
         terms[(static_cast<size_t>(term) * gridDim.x + blockIdx.x) * pitch + i] = part;
         rest -= __bfloat162float(part);
@@ -50,21 +50,20 @@ __global__ void finish(nl_cuda_finish f)
     float y = 0;
     for (uint32_t term = f.n_terms; term-- > 0;)
         y += f.products[(static_cast<size_t>(term) * gridDim.x + blockIdx.x) * f.panel_rows + r];
-    if (f.bias)
-        y += f.bias[r];
+    y = nl_round(f.bias ? y + f.bias[r] : y, f.rounds);
     if (f.logits)
-        y = nl_cap(y / f.divisor, f.cap);
+        y = nl_cap(nl_round(y / f.divisor, f.rounds), f.cap, f.rounds);
     f.out[static_cast<size_t>(blockIdx.x) * f.out_width + f.column + r] = y;
 }
 
 } // namespace
 
-cudaError_t nl_cuda_run_split_terms(void *terms, uint32_t pitch, const float *in, uint32_t width,
+cudaError_t nl_cuda_run_split_terms(void *terms, uint32_t n_terms, uint32_t pitch, const float *in, uint32_t width,
                                     uint32_t n_rows, cudaStream_t stream)
 {
-    assert(pitch >= width && pitch <= 65535 * THREADS && n_rows > 0);
+    assert(pitch >= width && pitch <= 65535 * THREADS && n_rows > 0 && n_terms > 0);
     return nl_launch(split_terms, dim3(n_rows, nl_divide_up(pitch, THREADS)), THREADS, 0, stream,
-                     static_cast<__nv_bfloat16 *>(terms), pitch, in, width);
+                     static_cast<__nv_bfloat16 *>(terms), n_terms, pitch, in, width);
 }
 
 cudaError_t nl_cuda_run_widen(float *out, const void *weights, nl_dtype dtype, size_t count,

@@ -45,17 +45,18 @@ __global__ void softmax(nl_cuda_tile tile)
     float *row = tile.scores + (static_cast<size_t>(blockIdx.y) * gridDim.x + blockIdx.x) * tile.n_keys;
     float max = -INFINITY, sum = 0;
     for (uint32_t i = threadIdx.x; i < tile.n_keys; i += blockDim.x) {
-        row[i] = i >= lo && i <= hi ? nl_cap(row[i] * a.scale, a.cap) : -INFINITY;
+        row[i] = i >= lo && i <= hi ? nl_score(row[i], a) : -INFINITY;
         max = fmaxf(max, row[i]);
     }
     max = nl_block_max(max, space);
     for (uint32_t i = threadIdx.x; i < tile.n_keys; i += blockDim.x) {
-        row[i] = expf(row[i] - max);
-        sum += row[i];
+        float weight = expf(row[i] - max);
+        sum += weight;
+        row[i] = nl_round(weight, a.rounds && !a.round_scores);
     }
     sum = nl_block_sum(sum, space);
     for (uint32_t i = threadIdx.x; i < tile.n_keys; i += blockDim.x)
-        row[i] = row[i] / sum;
+        row[i] = nl_round(row[i] / sum, a.round_scores);
 }
 
 /* One block for each query of a KV head: grid [n_queries][n_kv]. */
@@ -68,7 +69,7 @@ __global__ void scatter(nl_cuda_tile tile)
         tile.mixed + (static_cast<size_t>(blockIdx.y) * tile.n_queries + blockIdx.x) * rep * dim;
     float *to = a.out + (static_cast<size_t>(tile.first + blockIdx.x) * a.n_heads + kv * rep) * dim;
     for (uint32_t i = threadIdx.x; i < rep * dim; i += blockDim.x)
-        to[i] = from[i];
+        to[i] = nl_round(from[i], a.rounds);
 }
 
 } // namespace

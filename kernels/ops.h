@@ -11,6 +11,25 @@
  *
  * - products: one vector accumulator along k for each output, k ascending, then one horizontal sum;
  * - attention: blocks of NL_BLOCK positions anchored at position 0, each by its own maximum, merged in order.
+ *
+ * A plan with bfloat16 set is computed as transformers does with dtype=torch.bfloat16: what is stored there
+ * between two calls of torch is rounded (R: to nearest, ties to even). Buffers and cache stay float32; all
+ * weights are BF16, and sums float32. Sources: models/X/modeling_X.py of transformers 5.24 for each
+ * architecture, activations.py, integrations/sdpa_attention.py, and torch's attention on the CPU.
+ *
+ *   embed         R(R(table * scale) + position); Gemma's scale, sqrt(hidden_size), is itself R, as a tensor;
+ *                 Granite's, a number of Python, is not, nor are others of its kind below
+ *   residual      R(x + R(branch * scale)), also before a norm
+ *   norm, q and k R(R(x / root) * weight); with round_once R(x / root * weight + bias): Gemma 1 to 3, whose
+ *                 weight is the float32 1 + w, OLMo 2, and GPT-2's LayerNorm
+ *   linear        R(sum + bias)
+ *   rope          R(R(a * R(cos)) - R(b * R(sin))); with round_once R(a * cos - b * sin): OLMo 2
+ *   attention     weights R(e^(score - maximum)), their total float32 of those not rounded, R(mix / total);
+ *                 with round_scores, as the `eager` attention of Gemma 2 does, each step of a score too, and
+ *                 R(weight / total) in place of R(weight); CUDA does so where a row's blocks are one split
+ *   gate          R(R(act(gate)) * up); within act nothing, but each step of NL_GELU_NEW
+ *   logits        R(sum), R(/ divisor)
+ *   soft-cap      R(R(tanh(R(x / cap))) * cap): logits, and scores with round_scores
  */
 #ifndef NL_OPS_H
 #define NL_OPS_H
@@ -57,6 +76,7 @@ enum nl_op_kind {
 enum nl_activation {
     NL_SILU,      /* x / (1 + e^-x) */
     NL_GELU_TANH, /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+    NL_GELU_NEW,  /* the same; only its rounding in 16 bit differs */
     NL_GELU_ERF,  /* x/2 (1 + erf(x / sqrt(2))) */
 };
 
@@ -84,6 +104,7 @@ struct nl_op {
             uint32_t add; /* the residual branch's buffer, or NL_NO_BUFFER */
             float add_scale;
             bool at_outputs; /* row o of out comes from row outputs[o] of in; in is not stored back */
+            bool round_once; /* bfloat16: see above */
         } norm;
         struct {
             uint32_t n_segments;
@@ -98,13 +119,15 @@ struct nl_op {
                 uint32_t column, width, count; /* groups of `width`, one after the other */
             } part[2];
             float epsilon;
+            bool round_once; /* bfloat16: see above */
         } qk_norm;
         struct { /* in: [q: n_heads * head_dim][k: n_kv_heads * head_dim][v: the same] */
             uint32_t n_heads, n_kv_heads, head_dim;
             uint32_t rope; /* index into plan->ropes, or NL_NO_ROPE: only the cache is written (NL_OP_ROPE) */
             uint32_t window; /* positions seen, the row's own included; UINT32_MAX: all (NL_OP_ATTENTION) */
             float scale;
-            float cap; /* score = cap tanh(score / cap); 0: none */
+            float cap;                     /* score = cap tanh(score / cap); 0: none */
+            bool round_once, round_scores; /* bfloat16, of NL_OP_ROPE, of NL_OP_ATTENTION: see above */
         } attention;
         struct {
             enum nl_activation activation;
@@ -133,6 +156,7 @@ struct nl_plan {
     uint32_t n_layers, n_kv_heads, head_dim; /* of the cache */
     uint32_t vocab_size;
     uint32_t max_tokens, max_outputs; /* of a step */
+    bool bfloat16;                    /* activations are rounded, see above; else they are float32 */
 };
 
 struct nl_step {
@@ -171,6 +195,8 @@ struct nl_backend *nl_backend_open(const char *device, const char *isa, unsigned
                                    struct nl_error *error);
 void nl_backend_close(struct nl_backend *);
 const char *nl_backend_name(const struct nl_backend *); /* "cpu avx2" */
+/* Whether it runs plans with bfloat16 set. */
+bool nl_backend_rounds(const struct nl_backend *);
 
 /* Takes a plan (which stays the caller's and must outlive the backend) and reserves its buffers and
    `n_blocks` cache blocks; memory is committed as it is touched. Once for each backend. */

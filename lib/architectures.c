@@ -184,7 +184,8 @@ static void read_gpt2(struct nl_keys *keys, struct nl_config *config)
 #define SILU_DEFAULTS .rope_theta = 10000, .norm_epsilon = 1e-6f, .activation = "silu"
 #define GEMMA_DEFAULTS                                                                                       \
     .rope_theta = 10000, .norm_epsilon = 1e-6f, .activation = "gelu_pytorch_tanh", .norm_plus_one = true,    \
-    .tied = true, .head_dim = 256, .attention_bias = true
+    .norm_rounds_once = true, .rounds_embedding_scale = true, .tied = true, .head_dim = 256,                 \
+    .attention_bias = true
 #define GEMMA2_DEFAULTS GEMMA_DEFAULTS, .kv_heads = 4, .activation_key = "hidden_activation"
 
 static const struct nl_architecture architectures[] = {
@@ -203,16 +204,19 @@ static const struct nl_architecture architectures[] = {
      .rope_theta = 10000, .norm_epsilon = 1e-5f, .activation = "silu"},
     {"GemmaForCausalLM", "gemma", &llama_names, read_gemma, .kv_heads = 16, .max_positions = 8192,
      GEMMA_DEFAULTS},
-    {"Gemma2ForCausalLM", "gemma2", &gemma2_names, read_gemma2, .max_positions = 8192, GEMMA2_DEFAULTS},
+    {"Gemma2ForCausalLM", "gemma2", &gemma2_names, read_gemma2, .eager_attention = true,
+     .max_positions = 8192, GEMMA2_DEFAULTS},
     {"Gemma3ForCausalLM", "gemma3_text", &gemma3_names, read_gemma2, .rope_by_type = true,
      .max_positions = 131072, GEMMA2_DEFAULTS},
     {"Olmo2ForCausalLM", "olmo2", &olmo2_names, NULL, .attention_bias = true, .norm_whole_qk = true,
-     .max_positions = 2048, .rope_theta = 10000, .norm_epsilon = 1e-5f, .activation = "silu"},
+     .norm_rounds_once = true, .rope_rounds_once = true, .max_positions = 2048, .rope_theta = 10000,
+     .norm_epsilon = 1e-5f, .activation = "silu"},
     {"GraniteForCausalLM", "granite", &llama_names, read_granite, .attention_bias = true, .mlp_bias = true,
      .max_positions = 2048, SILU_DEFAULTS},
     {"GPT2LMHeadModel", "gpt2", &gpt2_names, read_gpt2, .gpt2_keys = true, .all_bias = true,
-     .centred_norm = true, .transposed = true, .max_positions = 1024, .rope_theta = 10000,
-     .norm_epsilon = 1e-5f, .tied = true, .activation_key = "activation_function", .activation = "gelu_new"},
+     .centred_norm = true, .norm_rounds_once = true, .transposed = true, .max_positions = 1024,
+     .rope_theta = 10000, .norm_epsilon = 1e-5f, .tied = true, .activation_key = "activation_function",
+     .activation = "gelu_new"},
 };
 enum { N_ARCHITECTURES = sizeof architectures / sizeof *architectures };
 

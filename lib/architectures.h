@@ -30,18 +30,21 @@ struct nl_architecture {
     const char *model_type; /* as its "model_type" */
     const struct nl_tensor_names *names;
     void (*read)(struct nl_keys *keys,
-                 struct nl_config *config); /* what the common keys do not say; NULL: nothing */
-    bool attention_bias, mlp_bias;          /* the keys of these names are read */
-    bool qkv_bias;                          /* q, k and v have a bias, o has none */
-    bool all_bias;                          /* every product has one */
-    bool centred_norm;                      /* LayerNorm with a bias, not RMSNorm */
-    bool norm_plus_one;                     /* the weights of norms are stored less one */
-    bool norm_whole_qk;                     /* q_norm and k_norm over all heads together, not each */
-    bool transposed;                        /* weights are [inputs][outputs] */
-    bool phi3_rope;                         /* partial_rotary_factor counts, "su" and "yarn" mean longrope */
-    bool rope_by_type;                      /* a rope of its own for layers that slide */
-    bool gpt2_keys;                         /* GPT-2's names; head_dim and num_key_value_heads are not read */
-    const char *activation_key;             /* NULL: "hidden_act" */
+                 struct nl_config *config);  /* what the common keys do not say; NULL: nothing */
+    bool attention_bias, mlp_bias;           /* the keys of these names are read */
+    bool qkv_bias;                           /* q, k and v have a bias, o has none */
+    bool all_bias;                           /* every product has one */
+    bool centred_norm;                       /* LayerNorm with a bias, not RMSNorm */
+    bool norm_plus_one;                      /* the weights of norms are stored less one */
+    bool norm_whole_qk;                      /* q_norm and k_norm over all heads together, not each */
+    bool norm_rounds_once, rope_rounds_once; /* round_once of ops.h */
+    bool eager_attention;                    /* transformers has no other: round_scores of ops.h */
+    bool rounds_embedding_scale;             /* ops.h */
+    bool transposed;                         /* weights are [inputs][outputs] */
+    bool phi3_rope;                          /* partial_rotary_factor counts, "su" and "yarn" mean longrope */
+    bool rope_by_type;                       /* a rope of its own for layers that slide */
+    bool gpt2_keys;             /* GPT-2's names; head_dim and num_key_value_heads are not read */
+    const char *activation_key; /* NULL: "hidden_act" */
     /* for absent keys, as the class's defaults in transformers: */
     uint32_t kv_heads; /* 0: as many as heads */
     uint32_t head_dim; /* 0: hidden_size / heads */

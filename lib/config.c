@@ -106,7 +106,7 @@ static void read_switches(struct nl_keys *keys, struct nl_config *config)
         enum nl_activation activation;
     } activations[] = {{"silu", NL_SILU},
                        {"swish", NL_SILU},
-                       {"gelu_new", NL_GELU_TANH},
+                       {"gelu_new", NL_GELU_NEW},
                        {"gelu_pytorch_tanh", NL_GELU_TANH},
                        {"gelu", NL_GELU_ERF}};
     const struct nl_architecture *arch = config->architecture;

@@ -46,7 +46,13 @@ static int open_backend(struct nl_engine *engine, const struct nl_engine_options
         return -1;
     engine->backend = nl_backend_open(device && *device ? device : "auto", isa && *isa ? isa : NULL,
                                       engine->threads, error);
-    return engine->backend ? 0 : -1;
+    if (!engine->backend)
+        return -1;
+    if (options->bfloat16 && !nl_backend_rounds(engine->backend))
+        return nl_fail(error, NL_UNSUPPORTED,
+                       "activations in bfloat16 are for CUDA, on the CPU for NL_ISA=reference only: %s",
+                       nl_backend_name(engine->backend));
+    return 0;
 }
 
 /* Of the device, or the host where the backend works there. */
@@ -127,7 +133,8 @@ static int open_engine(struct nl_engine *engine, const char *folder, const struc
     uint32_t max_outputs = options->max_outputs > engine->batch ? options->max_outputs : engine->batch;
     if (open_backend(engine, options, error) != 0)
         return -1;
-    engine->model = nl_model_open(folder, engine->chunk + engine->batch, max_outputs, error);
+    engine->model =
+        nl_model_open(folder, options->bfloat16, engine->chunk + engine->batch, max_outputs, error);
     if (!engine->model)
         return -1;
     engine->context = options->context ? options->context : engine->model->config.max_positions;

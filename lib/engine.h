@@ -19,13 +19,15 @@ struct nl_engine_options {
     uint32_t batch;         /* sequences at once, up to NL_MAX_BATCH; 0: 8 */
     uint32_t prefill_chunk; /* rows of a step that do not choose; 0: 512 */
     uint32_t max_outputs;   /* rows of logits of a step; at least batch is made */
+    bool bfloat16;          /* activations are rounded as transformers' are in that type (ops.h) */
 };
 
 struct nl_engine;
 struct nl_sequence;
 
-/* Opens a model folder. Errors: nl_model_open's; NL_RESOURCE when weights, cache and activations do not fit
-   in memory (only a context that was asked for counts in full; else memory is looked at as the cache grows).
+/* Opens a model folder. Errors: nl_model_open's; NL_UNSUPPORTED: bfloat16 on this device; NL_RESOURCE when
+   weights, cache and activations do not fit in memory (only a context that was asked for counts in full; else
+   memory is looked at as the cache grows).
  */
 struct nl_engine *nl_engine_open(const char *folder, const struct nl_engine_options *options,
                                  struct nl_error *error);

@@ -14,6 +14,14 @@ static int whole(const char *name, const char *value, uint32_t high, uint32_t *o
     return 1;
 }
 
+static int dtype(const char *value, bool *bfloat16, struct nl_error *error)
+{
+    *bfloat16 = strcmp(value, "bfloat16") == 0 || strcmp(value, "bf16") == 0;
+    if (*bfloat16 || strcmp(value, "float32") == 0 || strcmp(value, "f32") == 0)
+        return 1;
+    return nl_fail(error, NL_USAGE, "--dtype takes float32 or bfloat16, not '%s'", value);
+}
+
 unsigned nl_default_threads(struct nl_error *error)
 {
     const char *value = getenv("NL_THREADS");
@@ -43,6 +51,8 @@ int nl_model_option(struct nl_model_options *options, int c, const char *value, 
     case NL_MODEL_DEVICE:
         options->engine.device = value;
         return 1;
+    case NL_MODEL_DTYPE:
+        return dtype(value, &options->engine.bfloat16, error);
     default:
         return 0;
     }

@@ -25,6 +25,7 @@ enum {
     NL_MODEL_BATCH,
     NL_MODEL_THREADS,
     NL_MODEL_DEVICE,
+    NL_MODEL_DTYPE,
 };
 
 #define NL_MODEL_SHORT_OPTIONS "m:c:"
@@ -37,7 +38,8 @@ enum {
     {"prefill-chunk", required_argument, NULL, NL_MODEL_PREFILL_CHUNK},                    \
     {"batch", required_argument, NULL, NL_MODEL_BATCH},                                    \
     {"threads", required_argument, NULL, NL_MODEL_THREADS},                                \
-    {"device", required_argument, NULL, NL_MODEL_DEVICE}
+    {"device", required_argument, NULL, NL_MODEL_DEVICE},                                  \
+    {"dtype", required_argument, NULL, NL_MODEL_DTYPE}
 
 #define NL_MODEL_HELP                                                                      \
     "  -m, --model MODEL             a folder, or ORG/NAME[@REVISION] of the Hugging Face cache\n" \
@@ -46,7 +48,8 @@ enum {
     "      --prefill-chunk N         ids of a prompt that go through at once (512)\n"      \
     "      --batch N                 sequences that run together at most (8)\n"            \
     "      --threads N               (the cores that may be used)\n"                       \
-    "      --device DEVICE           auto, cpu, cuda, cuda:N\n"
+    "      --device DEVICE           auto, cpu, cuda, cuda:N\n"                            \
+    "      --dtype TYPE              of activations: float32, bfloat16\n"
 /* clang-format on */
 
 #endif

@@ -32,6 +32,7 @@ static struct nl_op *add_norm(struct builder *b, const char *name, uint32_t in, 
     op->norm.bias = arch->centred_norm ? nl_weights_vector(b->weights, name, "bias", width, 0) : NULL;
     op->norm.centred = arch->centred_norm;
     op->norm.epsilon = b->config->norm_epsilon;
+    op->norm.round_once = arch->norm_rounds_once;
     op->norm.add = NL_NO_BUFFER;
     return op;
 }
@@ -82,6 +83,8 @@ static struct nl_op *add_attention_op(struct builder *b, enum nl_op_kind kind, u
     op->attention.window = c->windows[b->layer];
     op->attention.scale = c->attention_scale / (c->scale_by_layer ? (float)(b->layer + 1) : 1);
     op->attention.cap = c->attention_cap;
+    op->attention.round_once = c->architecture->rope_rounds_once;
+    op->attention.round_scores = c->architecture->eager_attention;
     return op;
 }
 
@@ -90,6 +93,7 @@ static void add_qk_norm(struct builder *b)
     const struct nl_config *c = b->config;
     struct nl_op *op = add_op(b, NL_OP_QK_NORM, NL_BUF_QKV, NL_BUF_QKV);
     op->qk_norm.epsilon = c->norm_epsilon;
+    op->qk_norm.round_once = c->architecture->norm_rounds_once;
     for (int part = 0; part < 2; part++) {
         uint32_t heads = part == 0 ? c->n_heads : c->n_kv_heads;
         bool whole = c->architecture->norm_whole_qk;
@@ -180,6 +184,7 @@ static int set_up_plan(struct builder *b, uint32_t max_tokens, uint32_t max_outp
     plan->vocab_size = c->vocab_size;
     plan->max_tokens = max_tokens;
     plan->max_outputs = max_outputs;
+    plan->bfloat16 = b->weights->bfloat16;
     return 0;
 }
 
@@ -204,7 +209,7 @@ static void record_plan(struct builder *b)
         nl_weights_matrix(w, b->names->embedding, c->vocab_size, c->hidden_size, false);
     struct nl_op *op = add_op(b, NL_OP_EMBED, NL_NO_BUFFER, NL_BUF_STREAM);
     op->embed.table = embedding;
-    op->embed.scale = c->embedding_scale;
+    op->embed.scale = nl_rounded(c->embedding_scale, w->bfloat16 && c->architecture->rounds_embedding_scale);
     if (b->names->positions)
         op->embed.positions =
             nl_weights_matrix(w, b->names->positions, c->max_positions, c->hidden_size, false);
@@ -225,12 +230,13 @@ static void record_plan(struct builder *b)
     add_op(b, NL_OP_ARGMAX, NL_NO_BUFFER, NL_NO_BUFFER);
 }
 
-static int build(struct nl_model *model, const char *folder, uint32_t max_tokens, uint32_t max_outputs,
-                 struct nl_error *error)
+static int build(struct nl_model *model, const char *folder, bool bfloat16, uint32_t max_tokens,
+                 uint32_t max_outputs, struct nl_error *error)
 {
     if (nl_config_load(folder, &model->config, error) != 0 ||
         nl_weights_open(&model->weights, folder, error) != 0)
         return -1;
+    model->weights.bfloat16 = bfloat16;
     struct builder b = {.model = model, .config = &model->config, .weights = &model->weights};
     b.names = model->config.architecture->names;
     if (set_up_plan(&b, max_tokens, max_outputs) != 0)
@@ -243,7 +249,7 @@ static int build(struct nl_model *model, const char *folder, uint32_t max_tokens
     return 0;
 }
 
-struct nl_model *nl_model_open(const char *folder, uint32_t max_tokens, uint32_t max_outputs,
+struct nl_model *nl_model_open(const char *folder, bool bfloat16, uint32_t max_tokens, uint32_t max_outputs,
                                struct nl_error *error)
 {
     struct nl_model *model = calloc(1, sizeof *model);
@@ -251,7 +257,7 @@ struct nl_model *nl_model_open(const char *folder, uint32_t max_tokens, uint32_t
         nl_fail_memory(error, "model");
         return NULL;
     }
-    if (build(model, folder, max_tokens, max_outputs, error) == 0)
+    if (build(model, folder, bfloat16, max_tokens, max_outputs, error) == 0)
         return model;
     nl_model_close(model);
     return NULL;

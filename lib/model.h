@@ -36,11 +36,12 @@ struct nl_model {
 };
 
 /*
- * Loads the folder and records the plan for steps of at most max_tokens rows and max_outputs rows of logits.
- * NULL and *error: see nl_config_load and nl_checkpoint_open; a tensor missing or of another shape: NL_DATA,
- * naming tensor, wanted and found shape; of a type that is no weight: NL_UNSUPPORTED.
+ * Loads the folder and records the plan for steps of at most max_tokens rows and max_outputs rows of logits;
+ * bfloat16: one that rounds as ops.h says. NULL and *error: see nl_config_load and nl_checkpoint_open; a
+ * tensor missing or of another shape: NL_DATA, naming tensor, wanted and found shape; of a type that is no
+ * weight: NL_UNSUPPORTED.
  */
-struct nl_model *nl_model_open(const char *folder, uint32_t max_tokens, uint32_t max_outputs,
+struct nl_model *nl_model_open(const char *folder, bool bfloat16, uint32_t max_tokens, uint32_t max_outputs,
                                struct nl_error *error);
 void nl_model_close(struct nl_model *);
 

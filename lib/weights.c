@@ -142,6 +142,21 @@ static void transpose(const uint8_t *from, uint8_t *to, size_t rows, size_t cols
             memcpy(to + (r * cols + c) * size, from + (c * rows + r) * size, size);
 }
 
+/* To BF16 where all are, else to F32. */
+static void convert(struct nl_weights *weights, const struct nl_tensor *tensor, size_t count,
+                    struct nl_matrix *matrix)
+{
+    size_t size = weights->bfloat16 ? sizeof(uint16_t) : sizeof(float);
+    uint8_t *copy = nl_weights_alloc(weights, count * size);
+    for (size_t i = 0; copy && i < count; i++) {
+        float value = element(tensor, i);
+        uint16_t half = nl_bf16_of_float(value);
+        memcpy(copy + i * size, weights->bfloat16 ? (void *)&half : (void *)&value, size);
+    }
+    matrix->data = copy;
+    matrix->dtype = weights->bfloat16 ? NL_BF16 : NL_F32;
+}
+
 struct nl_matrix nl_weights_matrix(struct nl_weights *weights, const char *name, uint32_t rows, uint32_t cols,
                                    bool transposed)
 {
@@ -152,13 +167,9 @@ struct nl_matrix nl_weights_matrix(struct nl_weights *weights, const char *name,
         return (struct nl_matrix){0};
     struct nl_matrix matrix = {tensor->data, tensor->dtype, rows, cols};
     size_t count = (size_t)rows * cols;
-    if (tensor->dtype != NL_F32 && tensor->dtype != NL_F16 && tensor->dtype != NL_BF16) {
-        float *wide = nl_weights_alloc(weights, count * sizeof *wide);
-        for (size_t i = 0; wide && i < count; i++)
-            wide[i] = element(tensor, i);
-        matrix.data = wide;
-        matrix.dtype = NL_F32;
-    }
+    bool stays = !weights->bfloat16 && (tensor->dtype == NL_F32 || tensor->dtype == NL_F16);
+    if (!stays && tensor->dtype != NL_BF16)
+        convert(weights, tensor, count, &matrix);
     if (transposed && matrix.data) {
         size_t size = matrix.dtype == NL_F32 ? 4 : 2;
         uint8_t *turned = nl_weights_alloc(weights, count * size);
@@ -177,7 +188,7 @@ const float *nl_weights_vector(struct nl_weights *weights, const char *name, con
     const struct nl_tensor *tensor = take(weights, full, count, 0);
     float *out = tensor ? nl_weights_alloc(weights, count * sizeof *out) : NULL;
     for (uint32_t i = 0; out && i < count; i++)
-        out[i] = element(tensor, i) + plus;
+        out[i] = nl_rounded(element(tensor, i), weights->bfloat16) + plus;
     return out;
 }
 

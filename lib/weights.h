@@ -1,9 +1,9 @@
 /*
  * weights.h: a checkpoint's tensors, looked up by name with the shape that the config asks for.
  *
- * F32, F16 and BF16 matrices stay where they are mapped; others, and those that have to be transposed, are
- * copied. The first fault is kept, and everything after it returns nothing, so that a caller builds a model
- * in straight code and looks at `failed` once.
+ * F32, F16 and BF16 matrices stay where they are mapped; others, and those that have to be transposed or
+ * rounded, are copied. The first fault is kept, and everything after it returns nothing, so that a caller
+ * builds a model in straight code and looks at `failed` once.
  */
 #ifndef NL_WEIGHTS_H
 #define NL_WEIGHTS_H
@@ -16,6 +16,7 @@ struct nl_weights {
     const char *folder;               /* for messages; borrowed */
     struct nl_error *error;           /* of the caller, while a model is built */
     bool failed;
+    bool bfloat16;       /* all are rounded to that */
     char layer[100];     /* put before each name: "model.layers.3." */
     bool without_prefix; /* the file is of the base model: names lack their first word */
     bool *used;          /* [checkpoint->count]; owned */

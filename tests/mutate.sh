@@ -18,9 +18,9 @@ unset NL_ISA NL_MODEL NL_SHARED MAKEFLAGS
 export DEPS=no
 failed=0 ran=0
 
-built() { # TEST: the first word is the program
+built() { # TEST [FILE]: the first word is the program
     local emulation=()
-    [[ $1 == test_cuda* ]] && emulation=(build/libnl_cuda_emu.so)
+    [[ $1 == test_cuda* || ${2:-} == kernels/cuda* ]] && emulation=(build/libnl_cuda_emu.so)
     make -s -j2 CUDA=no all "build/tests/${1%% *}" "${emulation[@]}" > build.log 2>&1 || { tail -n 5 build.log && return 1; }
 }
 # shellcheck disable=SC2086 # a test is a program and its arguments
@@ -36,7 +36,7 @@ mutate() {
     if cmp -s original "$file"; then
         verdict="NOT MADE: the pattern is not in $file"
         failed=1
-    elif ! built "$test"; then
+    elif ! built "$test" "$file"; then
         verdict="NOT BUILT"
         failed=1
     elif passes "$test"; then
@@ -86,6 +86,10 @@ mutate scale-by-head-dim lib/architectures.c 's/^    config->attention_scale = \
 mutate embedding-scale-left-out lib/model.c 's/(embed.scale = )c->embedding_scale/\11/' test_golden gemma2 "the embedding"
 mutate angle-in-double kernels/cpu_backend.c \
     's/float angle = \(float\)(step->positions\[t\] \* )/double angle = (double)\1/; s/cosf\(angle\)/(float)cos(angle)/; s/sinf\(angle\)/(float)sin(angle)/' test_rotation
+built test_bf16 && passes test_bf16 || exit 1
+mutate bfloat16-norm-rounded-once kernels/cpu_reference.c 's/norm->rounds && !norm->round_once/false/' test_bf16
+mutate bfloat16-gelu-by-steps lib/config.c 's/"gelu_new", NL_GELU_NEW/"gelu_new", NL_GELU_TANH/' test_bf16
+mutate bfloat16-embedding-scale lib/model.c 's/w->bfloat16 && (c->architecture->rounds_embedding_scale)/false/' test_bf16
 if make -s build/tests/test_emu > /dev/null 2>&1; then
     built test_cuda && passes "test_cuda *llama*" || exit 1
     mutate cuda-dropped-barrier kernels/cuda_matvec.cu '/stage<T, N>\(x, l, moments/{n;d}' "test_cuda *bits*qwen3"
@@ -95,6 +99,10 @@ if make -s build/tests/test_emu > /dev/null 2>&1; then
     mutate cuda-no-wait-for-staging kernels/cuda_weights.c 's/NL_CUDA\(error, cudaEventSynchronize\(staging->free\[b\]\)\) != 0/false/' "test_cuda llama"
     mutate cuda-host-reads-device kernels/cuda_backend.c 's/memcpy\(step->best, b->host_best/memcpy(step->best, b->best/' "test_cuda llama"
     mutate cuda-stale-pointer-in-graph kernels/cuda_step.c '/^    nl_cuda_drop_graphs\(b\);$/{N;s/.*\n(    cudaFree\(b->partials\);)/\1/}' "test_cuda growing*"
+    built test_bf16 kernels/cuda_rows.cuh && passes test_bf16 || exit 1
+    mutate cuda-bfloat16-norm-once kernels/cuda_rows.cuh 's/norm.rounds && !norm.round_once/false/' test_bf16
+    mutate cuda-bfloat16-branch kernels/cuda_rows.cuh 's/nl_round\(branch \* scale, rounds\)/branch * scale/' test_bf16
+    mutate cuda-bfloat16-prefill kernels/cuda_terms.cu 's/nl_round\((f.bias .*), f.rounds\)/\1/' test_bf16
     mutate cuda-last-rows-of-vocabulary kernels/cuda_matvec.cu 's/(there = row\[0\] < \(gated \? half : l.n_rows)\)/\1 - 1)/' "test_cuda llama"
 else
     echo "CUDA is not emulated here: no mutations of its kernels"

@@ -19,6 +19,11 @@ echo garbage > "$tap_dir/libnl_cuda_emu.so"
 exits "a backend that is none" 6 'cannot load the backend' \
     sh -c "echo 1 | NL_BACKEND_DIR=$tap_dir nl-generate -m $m --device emu --text"
 
+exits "bfloat16 where it is not" 5 'activations in bfloat16 are for CUDA.*: cpu' \
+    sh -c "echo 1 | NL_ISA=portable nl-generate --device cpu --dtype bfloat16 -m $m --text"
+exits "a type that is none" 2 "float32 or bfloat16, not 'float64'" sh -c "echo 1 | nl-forward --dtype float64 -m $m --text"
+is "float32 is the default" "$(printf '1 2 3\n' | nl-generate --device cpu --dtype f32 -m $m -n 6 --text)" "$want"
+
 if ! [ -e "$B/libnl_cuda_emu.so" ]; then
     skip "CUDA emulated" "no headers of CUDA 12 or newer"
     done_testing
@@ -31,6 +36,9 @@ $want"
 is "a sampler that wants the logits" "$(printf '1 2 3\n' | nl-generate --device emu -m $m -n 6 --repetition-penalty 1.3 --text)" \
     "$(printf '1 2 3\n' | nl-generate --device cpu -m $m -n 6 --repetition-penalty 1.3 --text)"
 # The greatest first: ids and their order; the values are within rounding elsewhere.
+is "in bfloat16, the ids of the reference" "$(printf '1 2 3\n' | nl-generate --device emu --dtype bf16 -m $m -n 6 --text)" \
+    "$(printf '1 2 3\n' | NL_ISA=reference nl-generate --device cpu --dtype bfloat16 -m $m -n 6 --text)"
+is "nl-bench says so" "$(nl-bench --device emu --dtype bfloat16 -m $m --prefill 9 --repeat 1 --warm-up 0 --json | grep -c '"activations":"BF16"')" 1
 is "nl-forward" "$(printf '1 2 3\n' | nl-forward --device emu -m $m --text --top 5 | tr ' ' '\n' | cut -d: -f1)" \
     "$(printf '1 2 3\n' | nl-forward --device cpu -m $m --text --top 5 | tr ' ' '\n' | cut -d: -f1)"
 

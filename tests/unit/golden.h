@@ -63,7 +63,8 @@ static inline bool isa_available(const char *isa)
     return backend != NULL;
 }
 
-static inline struct nl_engine *open_tiny(const char *folder, const char *isa, unsigned threads)
+static inline struct nl_engine *open_tiny_as(const char *folder, const char *isa, unsigned threads,
+                                             bool bfloat16)
 {
     struct nl_error error = {0};
     struct nl_engine_options options = {.device = isa && strcmp(isa, cuda_device()) == 0 ? isa : "cpu",
@@ -72,10 +73,16 @@ static inline struct nl_engine *open_tiny(const char *folder, const char *isa, u
                                         .context = 4096,
                                         .max_outputs = 700};
     options.prefill_chunk = 1000;
+    options.bfloat16 = bfloat16;
     struct nl_engine *engine = nl_engine_open(folder, &options, &error);
     if (!engine)
         fail_msg("%s", error.message);
     return engine;
+}
+
+static inline struct nl_engine *open_tiny(const char *folder, const char *isa, unsigned threads)
+{
+    return open_tiny_as(folder, isa, threads, false);
 }
 
 #endif

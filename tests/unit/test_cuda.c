@@ -33,14 +33,20 @@ struct setting {
     const char *name, *value;
 };
 
-static struct nl_engine *open_cuda(const struct golden *golden, const struct setting *settings, size_t n)
+static struct nl_engine *open_cuda_as(const struct golden *golden, const struct setting *settings, size_t n,
+                                      bool bfloat16)
 {
     for (size_t i = 0; i < n; i++)
         setenv(settings[i].name, settings[i].value, 1);
-    struct nl_engine *engine = open_tiny(golden->folder, cuda_device(), 1);
+    struct nl_engine *engine = open_tiny_as(golden->folder, cuda_device(), 1, bfloat16);
     for (size_t i = 0; i < n; i++)
         unsetenv(settings[i].name);
     return engine;
+}
+
+static struct nl_engine *open_cuda(const struct golden *golden, const struct setting *settings, size_t n)
+{
+    return open_cuda_as(golden, settings, n, false);
 }
 
 static void must(int result, const struct nl_error *error)
@@ -138,10 +144,10 @@ static void growing(void **state)
 
 /* All logits of a short prompt in chunks of 3 and of FEW ids after it, among `others` sequences. */
 static void collect(const struct golden *golden, const struct setting *settings, size_t n_settings,
-                    uint32_t others, float *out)
+                    uint32_t others, bool bfloat16, float *out)
 {
     struct nl_error error = {0};
-    struct nl_engine *engine = open_cuda(golden, settings, n_settings);
+    struct nl_engine *engine = open_cuda_as(golden, settings, n_settings, bfloat16);
     size_t vocab = nl_engine_model(engine)->config.vocab_size;
     struct nl_feed feeds[5] = {0};
     for (uint32_t s = 0; s <= others; s++)
@@ -159,7 +165,7 @@ static void collect(const struct golden *golden, const struct setting *settings,
     nl_engine_close(engine);
 }
 
-static void same_bits(void **state)
+static void check_bits(const char *name, bool bfloat16)
 {
     static const struct setting ways[] = {
         {"NL_CUDA_GRAPH", "0"},    {"NL_CUDA_FUSE", "0"},     {"NL_EMU_ORDER", "rev"},
@@ -168,14 +174,14 @@ static void same_bits(void **state)
     };
     enum { N_WAYS = sizeof ways / sizeof *ways };
     struct golden golden;
-    golden_open(&golden, *state);
+    golden_open(&golden, name);
     size_t size = (size_t)3 * FEW * MAX_VOCAB * sizeof(float);
     float *want = calloc(1, size), *got = calloc(1, size);
-    collect(&golden, NULL, 0, 0, want);
+    collect(&golden, NULL, 0, 0, bfloat16, want);
     for (int w = 0; w < N_WAYS; w++) { /* the last way is: among four others */
         uint32_t others = w == N_WAYS - 1 ? 4 : 0;
         memset(got, 0, size);
-        collect(&golden, &ways[w], 1, others, got);
+        collect(&golden, &ways[w], 1, others, bfloat16, got);
         size_t vocab = nl_safetensors_find(golden.tensors, "logits")->shape[1];
         for (size_t i = 2; i < 3 * FEW; i += i < 2 * FEW - 1 ? 3 : 1)
             if (memcmp(want + i * vocab, got + i * vocab, vocab * sizeof *want) != 0)
@@ -185,6 +191,16 @@ static void same_bits(void **state)
     free(want);
     free(got);
     golden_close(&golden);
+}
+
+static void same_bits(void **state)
+{
+    check_bits(*state, false);
+}
+
+static void same_bits_rounded(void **state)
+{
+    check_bits(*state, true);
 }
 
 /* test_cuda [PATTERN]: only the tests whose names match */
@@ -201,17 +217,19 @@ int main(int argc, char **argv)
 #endif
     };
     enum { N_BITS = sizeof bits / sizeof *bits };
-    static char names[N_BITS][60];
-    struct CMUnitTest tests[N_MODELS + N_BITS + 1];
+    static char names[2 * N_BITS][60];
+    struct CMUnitTest tests[N_MODELS + 2 * N_BITS + 1];
     for (int i = 0; i < N_MODELS; i++)
         tests[i] =
             (struct CMUnitTest){models[i], golden_ids_and_logits, NULL, NULL, (void *)(uintptr_t)models[i]};
-    for (int i = 0; i < N_BITS; i++) {
-        snprintf(names[i], sizeof names[i], "the same bits: %s", bits[i]);
-        tests[N_MODELS + i] =
-            (struct CMUnitTest){names[i], same_bits, NULL, NULL, (void *)(uintptr_t)bits[i]};
+    for (int i = 0; i < 2 * N_BITS; i++) {
+        bool rounded = i >= N_BITS;
+        const char *name = bits[i % N_BITS];
+        snprintf(names[i], sizeof names[i], "the same bits%s: %s", rounded ? " in bfloat16" : "", name);
+        tests[N_MODELS + i] = (struct CMUnitTest){names[i], rounded ? same_bits_rounded : same_bits, NULL,
+                                                  NULL, (void *)(uintptr_t)name};
     }
-    tests[N_MODELS + N_BITS] =
+    tests[N_MODELS + 2 * N_BITS] =
         (struct CMUnitTest){"growing: llama", growing, NULL, NULL, (void *)(uintptr_t) "llama"};
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
