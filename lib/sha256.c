@@ -28,20 +28,21 @@ static void schedule(const uint8_t block[64], uint32_t w[64])
     }
 }
 
+/* The eight words do not move from round to round: their names do. */
 static void compress(uint32_t state[8], const uint8_t block[64])
 {
     uint32_t w[64], s[8];
     schedule(block, w);
     memcpy(s, state, sizeof s);
+#pragma GCC unroll 8
     for (unsigned i = 0; i < 64; i++) {
-        uint32_t sum1 = rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25);
-        uint32_t choice = (s[4] & s[5]) ^ (~s[4] & s[6]);
-        uint32_t t1 = s[7] + sum1 + choice + round_constants[i] + w[i];
-        uint32_t sum0 = rotate(s[0], 2) ^ rotate(s[0], 13) ^ rotate(s[0], 22);
-        uint32_t majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
-        memmove(s + 1, s, 7 * sizeof s[0]);
-        s[4] += t1;
-        s[0] = t1 + sum0 + majority;
+        uint32_t a = s[-i & 7], b = s[(1 - i) & 7], c = s[(2 - i) & 7], *d = &s[(3 - i) & 7];
+        uint32_t e = s[(4 - i) & 7], f = s[(5 - i) & 7], g = s[(6 - i) & 7], *h = &s[(7 - i) & 7];
+        uint32_t sum1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25), choice = (e & f) ^ (~e & g);
+        uint32_t sum0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22), majority = (a & b) ^ (a & c) ^ (b & c);
+        uint32_t t1 = *h + sum1 + choice + round_constants[i] + w[i];
+        *d += t1;
+        *h = t1 + sum0 + majority;
     }
     for (unsigned i = 0; i < 8; i++)
         state[i] += s[i];
