@@ -7,6 +7,8 @@
 /* Numbers as the reference's Rust knows them: those of Unicode 17. */
 static bool is_numeric(uint32_t c)
 {
+    if (c < 0x80)
+        return c - '0' < 10;
     return nl_unicode_is_numeric(c) || (c >= 0x11de0 && c <= 0x11de9) || (c >= 0x16ff4 && c <= 0x16ff6);
 }
 
