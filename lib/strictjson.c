@@ -2,8 +2,8 @@
 
 #include "utf8.h"
 
-/* As deep as the official safetensors library goes. */
-enum { MAX_DEPTH = 127 };
+/* As deep as the official safetensors library goes below an entry of the header. */
+enum { DEEPEST = 125 };
 
 static bool fail_at(struct nl_scan *scan, size_t at, const char *fault)
 {
@@ -222,12 +222,29 @@ static bool word(struct nl_scan *scan, const char *letters)
     return true;
 }
 
-static bool skip_nested(struct nl_scan *scan, int depth)
+/* A string, or else a number. */
+static bool skip_plain(struct nl_scan *scan)
 {
-    bool whole, first = true;
+    bool whole, string = nl_scan_peek(scan) == '"';
+    size_t begin = scan->at;
+    if (!(string ? nl_scan_string(scan, NULL) : number(scan, &whole)))
+        return false;
+    const char *fault = scan->seen ? scan->seen(scan, begin) : NULL;
+    return !fault || fail_at(scan, begin, fault);
+}
+
+static bool skip_key(struct nl_scan *scan)
+{
+    if (nl_scan_peek(scan) != '"')
+        return fail(scan, "expected a key in double quotes");
+    return skip_plain(scan) && (nl_scan_take(scan, ':') || fail(scan, "expected ':'"));
+}
+
+/* `left`: how many levels more there may be. */
+static bool skip_nested(struct nl_scan *scan, unsigned left)
+{
+    bool first = true;
     int more, c = nl_scan_peek(scan);
-    if (c == '"')
-        return nl_scan_string(scan, NULL);
     if (c == 't')
         return word(scan, "true");
     if (c == 'f')
@@ -235,19 +252,19 @@ static bool skip_nested(struct nl_scan *scan, int depth)
     if (c == 'n')
         return word(scan, "null");
     if (c != '{' && c != '[')
-        return number(scan, &whole);
-    if (depth == MAX_DEPTH)
+        return skip_plain(scan);
+    if (left == 0)
         return fail(scan, "nested too deeply");
     scan->at++;
     while ((more = nl_scan_next(scan, c == '{' ? '}' : ']', &first)) > 0)
-        if ((c == '{' && !nl_scan_key(scan, NULL)) || !skip_nested(scan, depth + 1))
+        if ((c == '{' && !skip_key(scan)) || !skip_nested(scan, left - 1))
             return false;
     return more == 0;
 }
 
 bool nl_scan_skip(struct nl_scan *scan)
 {
-    return skip_nested(scan, 2); /* what is skipped lies in an entry of the header's object */
+    return skip_nested(scan, scan->deepest ? scan->deepest : DEEPEST);
 }
 
 enum nl_whole nl_scan_whole(struct nl_scan *scan, uint64_t *value)

@@ -1,9 +1,9 @@
 /*
  * strictjson.h: a scanner for JSON text that is read once, piece by piece, and never becomes a tree.
  *
- * It is for the header of safetensors files, where a general parser is too lax. Accepts exactly RFC 8259: no
- * leading zeros, no raw control characters, strings in valid UTF-8, surrogates only in pairs, nesting at most
- * 127 deep.
+ * It is for the header of safetensors files, and for what json.c gives to a parser that is too lax. Accepts
+ * exactly RFC 8259: no leading zeros, no raw control characters, strings in valid UTF-8, surrogates only in
+ * pairs.
  *
  *     bool first = true;
  *     while ((more = nl_scan_next(&scan, '}', &first)) > 0)    after nl_scan_take(&scan, '{')
@@ -21,6 +21,10 @@ struct nl_scan {
     const uint8_t *text; /* size bytes, the caller's */
     size_t size, at;     /* `at`: the next byte to read, or the byte at fault */
     const char *fault;   /* NULL while all is well; a constant string */
+    unsigned deepest;    /* how deep a value may be nested that is skipped; 0 stands for 125 */
+    /* Called behind each string and number of what is skipped, which began at `begin`; returns NULL or a
+       fault of its own. NULL: none. */
+    const char *(*seen)(struct nl_scan *, size_t begin);
 };
 
 /* Skips white space; the next byte, -1 at the end. */
