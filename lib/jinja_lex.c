@@ -21,14 +21,9 @@ static const char operators[] = "+-/*%~[](){}><=.:|,;"; /* from JT_ADD on */
 static int add_token(struct lexer *lexer, enum jt_kind kind, uint32_t line, struct jv value)
 {
     struct jinja_compile *compile = lexer->compile;
-    if (compile->n_tokens == compile->capacity) {
-        size_t capacity = compile->capacity ? 2 * compile->capacity : 256;
-        struct jt *tokens = realloc(compile->tokens, capacity * sizeof *tokens);
-        if (!tokens)
-            return nl_fail_memory(compile->error, "template");
-        compile->tokens = tokens;
-        compile->capacity = capacity;
-    }
+    if (nl_grow(&compile->tokens, &compile->capacity, compile->n_tokens + 1, sizeof *compile->tokens,
+                "template", compile->error) != 0)
+        return -1;
     compile->tokens[compile->n_tokens++] = (struct jt){.kind = kind, .line = line, .value = value};
     return 0;
 }

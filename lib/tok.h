@@ -293,8 +293,6 @@ static inline const char *tok_text(const struct nl_tokenizer *tok, struct tok_st
 /* Copies bytes to the pool, NUL-terminated. */
 int nl_tok_intern(struct nl_tokenizer *, const char *bytes, size_t size, struct tok_string *out,
                   struct nl_error *error);
-/* Grows an array to hold `count` elements of `size` bytes; *capacity in elements. */
-int nl_tok_grow(void *array, size_t *capacity, size_t count, size_t size, struct nl_error *error);
 
 /* tok_json.c: members of an object in tokenizer.json; a wrong type is NL_DATA. */
 int nl_tok_json_bool(const struct nl_json *object, const char *key, bool otherwise, bool *out,

