@@ -58,6 +58,12 @@ void nl_buf_putc(struct nl_buf *buf, char c)
     nl_buf_add(buf, &c, 1);
 }
 
+void nl_buf_pad(struct nl_buf *buf, size_t from, size_t width)
+{
+    while (!buf->failed && buf->size < from + width)
+        nl_buf_putc(buf, ' ');
+}
+
 void nl_buf_printf(struct nl_buf *buf, const char *format, ...)
 {
     va_list arguments, again;

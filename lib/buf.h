@@ -23,6 +23,8 @@ char *nl_buf_reserve(struct nl_buf *, size_t extra);
 void nl_buf_add(struct nl_buf *, const void *bytes, size_t size);
 void nl_buf_puts(struct nl_buf *, const char *string);
 void nl_buf_putc(struct nl_buf *, char c);
+/* Blanks, until what was added from `from` on is `width` bytes wide. */
+void nl_buf_pad(struct nl_buf *, size_t from, size_t width);
 void nl_buf_printf(struct nl_buf *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* 0, or -1 with *error filled when any addition ran out of memory; `what` names the buffer. */
 int nl_buf_check(const struct nl_buf *, const char *what, struct nl_error *error);

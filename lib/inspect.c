@@ -113,12 +113,6 @@ void nl_inspect_shape(const struct nl_tensor *tensor, const char *comma, struct 
     nl_buf_putc(out, ']');
 }
 
-static void pad(struct nl_buf *out, size_t from, size_t width)
-{
-    while (!out->failed && out->size < from + width)
-        nl_buf_putc(out, ' ');
-}
-
 static size_t longer(size_t width, size_t other)
 {
     return width > other ? width : other;
@@ -147,7 +141,7 @@ static void add_tensors(const struct nl_checkpoint *checkpoint, const struct nl_
         nl_buf_printf(out, "%-*s  ", (int)widths[0], nl_dtype_name(tensors[i]->dtype));
         size_t begin = out->size;
         nl_inspect_shape(tensors[i], ", ", out);
-        pad(out, begin, widths[1]);
+        nl_buf_pad(out, begin, widths[1]);
         nl_buf_printf(out, "  %*s  ", (int)widths[2],
                       nl_inspect_amount(text, bytes(tensors[i]), 1024, human));
         nl_escape(out, tensors[i]->name, 0);

@@ -228,6 +228,7 @@ static void compare(struct nl_tensor_diff *pair, const struct nl_diff_options *o
         size_t size = a->end - a->begin;
         bool same = a->dtype == b->dtype && memcmp(a->data, b->data, size) == 0;
         pair->verdict = same ? NL_AGREES : NL_UNKNOWN_TYPE;
+        pair->cosine = 1;
     }
 }
 

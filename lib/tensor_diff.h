@@ -42,7 +42,7 @@ struct nl_tensor_diff {
     char *name;                    /* the new one; owned */
     const struct nl_tensor *a, *b; /* NULL: that set lacks it */
     enum nl_verdict verdict;
-    /* where both are there, of one shape and known types: */
+    /* where both are there, of one shape, and of known types or the same bytes: */
     double max_abs, max_rel; /* of |a - b| and |a - b| / |b|; NaN where one is NaN, infinite for b = 0 */
     double cosine; /* of the angle between them as vectors, over what is finite in both; 1 of nothing */
     uint64_t bad, first_bad; /* elements that do not agree; the first's index */

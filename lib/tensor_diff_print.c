@@ -3,14 +3,15 @@
 #include <stdio.h>
 
 #include "escape.h"
+#include "inspect.h"
 #include "tensor_diff.h"
+
+/* Longer names and shapes than these push their own row's columns aside, not everyone's. */
+enum { MAX_NAME_WIDTH = 100, MAX_SHAPE_WIDTH = 40 };
 
 static void add_shape(struct nl_buf *out, const struct nl_tensor *tensor)
 {
-    nl_buf_putc(out, '[');
-    for (unsigned i = 0; i < tensor->rank; i++)
-        nl_buf_printf(out, "%s%llu", i ? "," : "", (unsigned long long)tensor->shape[i]);
-    nl_buf_putc(out, ']');
+    nl_inspect_shape(tensor, ",", out);
 }
 
 /* A flat index as one for each dimension. */
@@ -36,21 +37,15 @@ static const struct nl_tensor *either(const struct nl_tensor_diff *pair)
     return pair->b ? pair->b : pair->a;
 }
 
-static void pad(struct nl_buf *out, size_t from, size_t width)
-{
-    while (!out->failed && out->size < from + width)
-        nl_buf_putc(out, ' ');
-}
-
 static void add_row(const struct nl_tensor_diff *pair, size_t name_width, size_t shape_width,
                     struct nl_buf *out)
 {
     size_t begin = out->size;
     nl_escape(out, pair->name, 0);
-    pad(out, begin, name_width + 2);
+    nl_buf_pad(out, begin, name_width + 2);
     begin = out->size;
     add_shape(out, either(pair));
-    pad(out, begin, shape_width + 1);
+    nl_buf_pad(out, begin, shape_width + 1);
     if (has_values(pair)) {
         nl_buf_printf(out, " %9.3g %9.3g %10.7f %8llu", pair->max_abs, pair->max_rel, pair->cosine,
                       (unsigned long long)pair->bad);
@@ -87,6 +82,11 @@ static void add_summary(const struct nl_diff *diff, const struct nl_diff_options
     nl_buf_putc(out, '\n');
 }
 
+static size_t wider(size_t width, size_t other, size_t limit)
+{
+    return other > width && other <= limit ? other : width;
+}
+
 void nl_diff_table(const struct nl_diff *diff, const struct nl_diff_options *options, struct nl_buf *out)
 {
     size_t name_width = 4, shape_width = 5;
@@ -94,10 +94,10 @@ void nl_diff_table(const struct nl_diff *diff, const struct nl_diff_options *opt
     for (size_t i = 0; i < diff->count; i++) {
         nl_buf_clear(&text);
         nl_escape(&text, diff->pairs[i].name, 0);
-        name_width = text.size > name_width ? text.size : name_width;
+        name_width = wider(name_width, text.size, MAX_NAME_WIDTH);
         nl_buf_clear(&text);
         add_shape(&text, either(&diff->pairs[i]));
-        shape_width = text.size > shape_width ? text.size : shape_width;
+        shape_width = wider(shape_width, text.size, MAX_SHAPE_WIDTH);
     }
     out->failed = out->failed || text.failed;
     nl_buf_free(&text);

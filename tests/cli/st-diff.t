@@ -48,6 +48,14 @@ is "NaN agrees with NaN, and a name is escaped" "$(st-diff --tsv "$tap_dir/odd.s
 is "infinities in JSON" "$(st-diff --json "$tap_dir/odd.safetensors" "$tap_dir/odd2.safetensors" | grep -o '"max_abs".*')" \
     '"max_abs":"inf","max_rel":"inf","cosine":1,"bad":1,"first_bad":[0,1],"a":"-inf","b":"inf"}'
 
+# A type whose values are not known: the same bytes, and others.
+file w '\1\2\3\4\5\6\7\0' | sed 's/"F32","shape":\[1,2\]/"C64","shape":[  1]/' > "$tap_dir/c64.safetensors"
+is "complex numbers, the same bytes" "$(st-diff --tsv "$tap_dir/c64.safetensors" "$tap_dir/c64.safetensors")" "w	agrees	[1]	0	0	1	0			"
+sed 's/\x07/\x08/' "$tap_dir/c64.safetensors" > "$tap_dir/c64b.safetensors"
+is "complex numbers, others" "$(st-diff --tsv "$tap_dir/c64.safetensors" "$tap_dir/c64b.safetensors")" "w	unknown type	[1]							"
+file "$(printf 'long%.0s' {1..40})" '\0\0\0\0\0\0\0\0' > "$tap_dir/long.safetensors"
+is "a long name widens no other row" "$(st-diff "$a" "$tap_dir/long.safetensors" | head -n 1)" "$(st-diff "$a" "$b" | head -n 1)"
+
 exits "-o" 1 '' st-diff -o "$tap_dir/out" "$a" "$b"
 is "-o: the table is there" "$(cat "$tap_dir/out")" "$(st-diff "$a" "$b")"
 exits "one operand" 2 'here are 1' st-diff "$a"
