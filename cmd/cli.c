@@ -16,9 +16,21 @@ volatile sig_atomic_t cli_signal;
 static const char *program_name = "nanollm";
 
 enum { GRACE = 1 /* seconds after a signal in which standard output may make room */ };
+static const double TWIN = 0.1; /* seconds between the halves of a signal that is sent twice */
 
+/* A second signal ends the program. timeout(1) sends each twice, to the process and to its group: a twin is
+ * none. */
 static void note_signal(int number)
 {
+    static double first;
+    double now = cli_seconds();
+    if (cli_signal && now - first < TWIN)
+        return;
+    if (cli_signal) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
+    first = now;
     cli_signal = number;
     alarm(GRACE);
 }
@@ -51,7 +63,9 @@ void cli_start(const char *program)
         }
     struct sigaction action = {.sa_handler = check_output, .sa_flags = SA_RESTART};
     sigaction(SIGALRM, &action, NULL);
-    action = (struct sigaction){.sa_handler = note_signal, .sa_flags = (int)SA_RESETHAND};
+    action = (struct sigaction){.sa_handler = note_signal};
+    sigaddset(&action.sa_mask, SIGINT);
+    sigaddset(&action.sa_mask, SIGTERM);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     signal(SIGXFSZ, SIG_IGN); /* a file too large is an error like a full disk: the temporary one goes away */

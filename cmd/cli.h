@@ -14,7 +14,7 @@
  * to 2 found (9). */
 void cli_start(const char *program);
 /* SIGINT or SIGTERM once it came, else 0. The first does not end the program, unless standard output then has
-   no room for a second; another does. */
+   no room for a second; another does, after a tenth of a second. */
 extern volatile sig_atomic_t cli_signal;
 
 /* `program: message` on standard error. */

@@ -129,4 +129,17 @@ session() {
 }
 is "CUTS shortens a prompt" "$(session | nl-generate -m $m -n 2 --text)" "$want"
 is "the answer to a session is no session" "$(session | nl-generate -m $m -n 2 --json | grep -c '"session"')" 0
+# timeout(1) sends its signal twice; the step is finished all the same.
+for _ in {1..13}; do seq -s ' ' 1 300; done | tr '\n' ' ' > "$tap_dir/long"
+nl-forward -m tests/data/models/llama-long -c 4096 --prefill-chunk 4096 --threads 1 --json < "$tap_dir/long" > "$tap_dir/twice" &
+victim=$!
+for _ in {1..200}; do
+    [ -s "$tap_dir/twice" ] && break
+    sleep 0.01
+done
+kill -TERM $victim
+sleep 0.01
+kill -TERM $victim
+wait $victim 2> /dev/null
+is "SIGTERM twice at once is one" "$? $(tail -n 1 "$tap_dir/twice")" '143 {"kind":"DONE","finish":"cancelled"}'
 done_testing
