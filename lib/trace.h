@@ -7,11 +7,12 @@
  *     hidden_states.0            [T][hidden_size] after the embedding
  *     layers.i.q                 [T][n_heads][head_dim]: projected, with bias and q/k norm; not rotated
  *     layers.i.k, layers.i.v     [T][n_kv_heads][head_dim], the same
- *     layers.i.q_rope            [T][n_heads][head_dim] as attention uses it: rotated, where the layer
- * rotates layers.i.k_rope            [T][n_kv_heads][head_dim], the same layers.i.attention [n_heads][T][T]:
- * softmax(cap(scale * q_rope . k_rope)), 0 where masked layers.i.heads             [T][n_heads][head_dim]:
- * attention's result, before the output product layers.i.attention_output  [T][hidden_size]: after it, before
- * any norm of the branch layers.i.mlp_output        [T][hidden_size]: before any norm of the branch
+ *     layers.i.q_rope            [T][n_heads][head_dim] as attention uses it (rotated, where layer i does)
+ *     layers.i.k_rope            [T][n_kv_heads][head_dim], the same
+ *     layers.i.attention         [n_heads][T][T]: softmax(cap(scale * q_rope . k_rope)), 0 where masked
+ *     layers.i.heads             [T][n_heads][head_dim]: attention's result, before the output product
+ *     layers.i.attention_output  [T][hidden_size]: after it, before any norm of the branch
+ *     layers.i.mlp_output        [T][hidden_size]: before any norm of the branch
  *     hidden_states.i+1          [T][hidden_size]: the residual stream after the layer; the last after the
  *                                final norm (hidden_states are transformers' output_hidden_states)
  *     logits                     [T][vocab_size]
