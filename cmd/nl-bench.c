@@ -7,6 +7,7 @@
 #include "bench.h"
 #include "cli_progress.h"
 #include "cli_stream.h"
+#include "escape.h"
 #include "modelpath.h"
 #include "number.h"
 
@@ -40,6 +41,7 @@ enum {
     OPTION_WARM_UP,
     OPTION_IDS
 };
+enum { PROMPT = 32 /* of the loop, where nothing else is said */ };
 enum { MAX_IDS = 1 << 24, MAX_RUNS = 10000 };
 
 static const struct option table[] = {
@@ -75,6 +77,7 @@ struct program {
     struct cli_progress progress;
     uint64_t done, work; /* ids */
     FILE *out;
+    const char *out_name; /* for messages */
 };
 
 static void take_list(struct nl_ids *list, const char *option)
@@ -120,7 +123,7 @@ static void parse_options(struct program *program, int argc, char **argv)
 {
     struct nl_error error;
     int c;
-    program->bench = (struct nl_bench){.prompt = 32, .n_new = 128, .warm_up = 1, .repeat = 3, .naive = true};
+    program->bench = (struct nl_bench){.n_new = 128, .warm_up = 1, .repeat = 3, .naive = true};
     while ((c = getopt_long(argc, argv, CLI_SHORT_OPTIONS "m:n:c:", table, NULL)) != -1)
         if (!cli_common_option(&program->common, c, argv, help) && !take_option(program, c))
             cli_taken(nl_model_option(&program->model, c, optarg, &error), &error);
@@ -138,15 +141,32 @@ static void parse_options(struct program *program, int argc, char **argv)
 static int choose_defaults(struct program *program, struct nl_error *error)
 {
     static const uint32_t lengths[] = {1, 64, 512}, depths[] = {0, 512, 2048};
-    uint32_t context = nl_engine_context(program->bench.engine);
+    struct nl_bench *bench = &program->bench;
+    uint32_t context = nl_engine_context(bench->engine);
+    bool given = bench->prompt > 0;
+    bench->prompt = given ? bench->prompt : PROMPT;
     if (program->chosen)
         return 0;
-    program->loop = true;
+    program->loop = given || bench->prompt <= context;
+    if (bench->prompt <= context && bench->n_new > context - bench->prompt + 1)
+        bench->n_new = context - bench->prompt + 1;
     for (size_t i = 0; i < 3; i++)
         if ((lengths[i] <= context && nl_ids_add(&program->prefill, &lengths[i], 1, error) != 0) ||
             (depths[i] < context && nl_ids_add(&program->decode, &depths[i], 1, error) != 0))
             return -1;
     return 0;
+}
+
+/* What is too long is told before hours of work. */
+static int check_lengths(const struct program *program, struct nl_error *error)
+{
+    const struct nl_bench *bench = &program->bench;
+    uint64_t longest = program->loop ? (uint64_t)bench->prompt + bench->n_new - 1 : 0;
+    for (size_t i = 0; i < program->prefill.count; i++)
+        longest = program->prefill.data[i] > longest ? program->prefill.data[i] : longest;
+    for (size_t i = 0; i < program->decode.count; i++)
+        longest = program->decode.data[i] >= longest ? program->decode.data[i] + UINT64_C(1) : longest;
+    return nl_bench_check_length(bench, longest, error);
 }
 
 /* The ids of the first sequence in a file. */
@@ -202,15 +222,16 @@ static void fact(struct program *program, const char *key, const char *value, bo
 {
     struct nl_buf quoted = {0};
     if (program->common.form != NL_JSON_LINES) {
-        fprintf(program->out, "# %s\t%s\n", key, value);
-        return;
+        nl_escape(&quoted, value, 0);
+        fprintf(program->out, "# %s\t%s\n", key, quoted.data ? quoted.data : "");
+    } else {
+        if (!number)
+            nl_json_quote(&quoted, value, strlen(value));
+        fprintf(program->out, "%s\"%s\":%s", strcmp(key, "program") == 0 ? "{" : ",", key,
+                number        ? value
+                : quoted.data ? quoted.data
+                              : "null");
     }
-    if (!number)
-        nl_json_quote(&quoted, value, strlen(value));
-    fprintf(program->out, "%s\"%s\":%s", strcmp(key, "program") == 0 ? "{" : ",", key,
-            number        ? value
-            : quoted.data ? quoted.data
-                          : "null");
     nl_buf_free(&quoted);
 }
 
@@ -265,7 +286,7 @@ static int write_row(void *context, const struct nl_bench_row *row, struct nl_er
             row->time.min * 1e3, row->time.median * 1e3, row->time.max * 1e3, row->n_new / row->time.median);
     if (fflush(program->out) == 0 && !ferror(program->out))
         return 0;
-    return nl_fail_io(error, "cannot write", "standard output");
+    return nl_fail_io(error, "cannot write", program->out_name);
 }
 
 static void show_progress(void *context, uint64_t ids)
@@ -275,7 +296,7 @@ static void show_progress(void *context, uint64_t ids)
     cli_progress_show(&program->progress, "measuring", program->done, program->work, 1, "ids");
 }
 
-/* Everything that was chosen; first what cannot be done, before hours of work. */
+/* Everything that was chosen. */
 static int measure(struct program *program, struct nl_error *error)
 {
     struct nl_bench *bench = &program->bench;
@@ -300,7 +321,7 @@ static int measure(struct program *program, struct nl_error *error)
 static int run(struct program *program, struct nl_error *error)
 {
     if (open_model(program, error) != 0 || choose_defaults(program, error) != 0 ||
-        (program->ids_path && read_ids(program, error) != 0))
+        check_lengths(program, error) != 0 || (program->ids_path && read_ids(program, error) != 0))
         return -1;
     write_facts(program);
     return measure(program, error);
@@ -314,6 +335,7 @@ int main(int argc, char **argv)
     struct cli_file file;
     parse_options(&program, argc, argv);
     cli_file_open(&file, program.common.output);
+    program.out_name = file.name;
     program.out = file.to_file ? fdopen(file.fd, "w") : stdout;
     program.bench.signal = &cli_signal;
     program.bench.row = write_row;

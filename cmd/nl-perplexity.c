@@ -35,6 +35,7 @@ struct program {
     struct nl_compare compare;
     struct cli_progress progress;
     FILE *out;
+    const char *out_name;  /* for messages */
     enum nl_status status; /* of the first sequence that failed */
 };
 
@@ -103,22 +104,27 @@ static bool in_json(const struct program *program)
 /* A full disk is told when it happens, not after hours. */
 static int check_output(struct program *program, struct nl_error *error)
 {
-    if (fflush(program->out) != 0 || ferror(program->out)) {
-        nl_fail_errno(error, "cannot write", "standard output");
-        error->code = NL_IO;
-        return -1;
-    }
+    if (fflush(program->out) != 0 || ferror(program->out))
+        return nl_fail_io(error, "cannot write", program->out_name);
     return 0;
+}
+
+/* A number, as JSON has none for infinity: a string. */
+static const char *json_number(char text[40], double value)
+{
+    snprintf(text, 40, isinf(value) ? "\"inf\"" : "%.9g", value);
+    return text;
 }
 
 static int write_token(void *context, uint64_t position, uint32_t id, double nll, struct nl_error *error)
 {
     struct program *program = context;
+    char number[40];
     (void)error;
     cli_progress_clear(&program->progress);
     if (in_json(program))
-        fprintf(program->out, "{\"position\":%llu,\"id\":%u,\"nll\":%.9g}\n", (unsigned long long)position,
-                id, nll);
+        fprintf(program->out, "{\"position\":%llu,\"id\":%u,\"nll\":%s}\n", (unsigned long long)position, id,
+                json_number(number, nll));
     else
         fprintf(program->out, "token\t%llu\t%u\t%.6f\n", (unsigned long long)position, id, nll);
     return 0;
@@ -127,12 +133,13 @@ static int write_token(void *context, uint64_t position, uint32_t id, double nll
 static int write_window(void *context, const struct nl_window *w, struct nl_error *error)
 {
     struct program *program = context;
+    char number[40];
     cli_progress_clear(&program->progress);
     if (in_json(program))
         fprintf(program->out,
-                "{\"sequence\":%llu,\"window\":%llu,\"start\":%llu,\"scored\":%llu,\"nll\":%.9g}\n",
+                "{\"sequence\":%llu,\"window\":%llu,\"start\":%llu,\"scored\":%llu,\"nll\":%s}\n",
                 (unsigned long long)w->sequence, (unsigned long long)w->number, (unsigned long long)w->start,
-                (unsigned long long)w->scored, w->nll);
+                (unsigned long long)w->scored, json_number(number, w->nll));
     else
         fprintf(program->out, "%llu\t%llu\t%llu\t%llu\t%.6f\t%.4f\n", (unsigned long long)w->sequence,
                 (unsigned long long)w->number, (unsigned long long)w->start, (unsigned long long)w->scored,
@@ -144,20 +151,15 @@ static void write_total(struct program *program)
 {
     const struct nl_perplexity *p = &program->perplexity;
     double mean = p->n_scored ? p->total / (double)p->n_scored : 0;
+    char nll[40], perplexity[40];
     if (in_json(program))
         fprintf(program->out,
-                "{\"total\":true,\"windows\":%llu,\"scored\":%llu,\"nll\":%.9g,\"perplexity\":%.9g}\n",
-                (unsigned long long)p->n_windows, (unsigned long long)p->n_scored, mean, exp(mean));
+                "{\"total\":true,\"windows\":%llu,\"scored\":%llu,\"nll\":%s,\"perplexity\":%s}\n",
+                (unsigned long long)p->n_windows, (unsigned long long)p->n_scored, json_number(nll, mean),
+                json_number(perplexity, exp(mean)));
     else
         fprintf(program->out, "total\t%llu\t\t%llu\t%.6f\t%.4f\n", (unsigned long long)p->n_windows,
                 (unsigned long long)p->n_scored, mean, exp(mean));
-}
-
-/* A number, as JSON has none for infinity: a string. */
-static const char *json_number(char text[40], double value)
-{
-    snprintf(text, 40, isinf(value) ? "\"inf\"" : "%.9g", value);
-    return text;
 }
 
 static int write_row(void *context, const struct nl_compared_row *row, struct nl_error *error)
@@ -295,6 +297,7 @@ int main(int argc, char **argv)
     struct cli_file file;
     parse_options(&program, argc, argv);
     cli_file_open(&file, program.options.common.output);
+    program.out_name = file.name;
     program.out = file.to_file ? fdopen(file.fd, "w") : stdout;
     int result = program.options.reference ? compare(&program, &error) : score(&program, &error);
     if (file.to_file && result == 0)

@@ -178,7 +178,7 @@ static int loop_and_report(struct nl_bench *bench, struct loop *loop, struct nl_
     return bench->naive ? report_total(bench, loop, true, error) : 0;
 }
 
-static int check_length(const struct nl_bench *bench, uint64_t length, struct nl_error *error)
+int nl_bench_check_length(const struct nl_bench *bench, uint64_t length, struct nl_error *error)
 {
     if (length <= nl_engine_context(bench->engine))
         return 0;
@@ -192,7 +192,7 @@ int nl_bench_loop(struct nl_bench *bench, struct nl_error *error)
     size_t rows = 2 * ((size_t)bench->n_new + 1);
     int result = -1;
     /* The last id is chosen, but does not go in. */
-    if (check_length(bench, (uint64_t)bench->prompt + bench->n_new - 1, error) != 0)
+    if (nl_bench_check_length(bench, (uint64_t)bench->prompt + bench->n_new - 1, error) != 0)
         return -1;
     loop.ids = calloc((size_t)bench->prompt + bench->n_new, sizeof *loop.ids);
     loop.times = calloc(rows, bench->repeat * sizeof *loop.times);
@@ -233,7 +233,7 @@ static int measure(struct nl_bench *bench, enum nl_bench_kind kind, uint32_t dep
 {
     uint64_t length = (uint64_t)depth + count;
     uint32_t n_times = kind == NL_BENCH_DECODE ? bench->repeat * DECODES : bench->repeat;
-    if (check_length(bench, length, error) != 0)
+    if (nl_bench_check_length(bench, length, error) != 0)
         return -1;
     uint32_t *ids = malloc(length * sizeof *ids);
     double *times = calloc(n_times, sizeof *times);

@@ -52,6 +52,9 @@ struct nl_bench {
     uint32_t agreed; /* out: naive steps of the last run with the cached one's choice */
 };
 
+/* NL_TOO_LONG: so many ids do not fit into the context. The functions that measure ask it too. */
+int nl_bench_check_length(const struct nl_bench *, uint64_t length, struct nl_error *error);
+
 /* Ids that the functions send through the model, for progress. */
 uint64_t nl_bench_loop_work(const struct nl_bench *);
 uint64_t nl_bench_prefill_work(const struct nl_bench *, uint32_t length);

@@ -52,6 +52,12 @@ is "-n alone is the loop alone" "$(table < "$tap_dir/once" | wc -l)" 13
 is "--no-naive" "$(nl-bench -m $m -n 2 --no-naive | table | cut -f 1 | uniq -c | awk '{ print $1 $2 }' | tr '\n' ' ')" "1kind 2cached 1cached-total "
 is "without a choice everything that the context of 256 holds" \
     "$(nl-bench -m $m --no-naive --repeat 1 | table | cut -f 1,3 | grep -v '^cached	' | tr '\t\n' ': ')" "kind:length cached-total:159 prefill:1 prefill:64 decode:1 "
+is "of a context of 40 too" "$(nl-bench -m $m --no-naive --repeat 1 -c 40 | table | cut -f 1,3 | grep -v '^cached	' | tr '\t\n' ': ')" \
+    "kind:length cached-total:40 prefill:1 decode:1 "
+is "and of 3" "$(nl-bench -m $m --no-naive --repeat 1 -c 3 | table | cut -f 1,3 | tr '\t\n' ': ')" "kind:length prefill:1 decode:1 "
+exits "a prompt that was asked for is not left out" 7 '160 ids' nl-bench -m $m -c 3 --prompt 33
+ln -s "$PWD/$m" "$tap_dir/$(printf 'a\nb')"
+is "a command is one line" "$(nl-bench -m "$tap_dir/$(printf 'a\nb')" --decode 0 --repeat 1 | grep -c '^# command	.*a\\u000ab')" 1
 nl-bench -m $m --json -n 2 --decode 5 > "$tap_dir/json"
 is "--json has the same lines" "$(wc -l < "$tap_dir/json")" 8
 if command -v python3 > /dev/null; then
@@ -75,6 +81,7 @@ exits "no file of ids" 4 'cannot open: nowhere' nl-bench -m $m --ids nowhere
 exits "prompt and new ids fill the context" 0 '' nl-bench -m $m --prompt 252 -n 5 --repeat 1
 exits "more than the context" 7 '257 ids do not fit into the context of 256' nl-bench -m $m --prompt 253 -n 5
 exits "a prefill longer than the context" 7 '257 ids' nl-bench -m $m --prefill 1,257
+is "and nothing is measured before" "$(nl-bench -m $m --prefill 1,257 2> /dev/null)" ""
 exits "a depth without room" 7 '257 ids' nl-bench -m $m --decode 256
 exits "an empty prompt" 2 '--prompt' nl-bench -m $m --prompt 0
 exits "an empty prefill" 2 '--prefill' nl-bench -m $m --prefill 0
@@ -83,6 +90,7 @@ exits "no runs" 2 '--repeat' nl-bench -m $m --repeat 0
 exits "an operand" 2 'operand|standard input' nl-bench -m $m file
 exits "no model" 4 'nowhere' nl-bench -m ./nowhere
 exits "a full disk" 9 'cannot write' sh -c "nl-bench -m $m -n 2 > /dev/full"
+exits "-o on a full disk" 9 'cannot write: /dev/full' nl-bench -m $m --decode 1 -o /dev/full
 exits "-o" 0 '' nl-bench -m $m -n 2 -o "$tap_dir/file"
 is "which is whole" "$(table < "$tap_dir/file" | wc -l)" 7
 exits "-o after a failure" 7 'do not fit' nl-bench -m $m -n 2 --decode 256 -o "$tap_dir/no-file"

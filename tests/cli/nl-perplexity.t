@@ -44,6 +44,11 @@ exits "a stride longer than the window" 2 'stride' nl-perplexity --window 3 --st
 exits "an id outside the vocabulary" 3 'id 317' sh -c "echo 5 317 | nl-perplexity -m $m"
 exits "the next sequences are scored" 3 'id 999' sh -c "printf '999\n$prompt\n' | nl-perplexity -m $m > $tap_dir/out"
 is "as they would be alone" "$(window 0 < "$tap_dir/out")" "$(expected 1 "${ids[@]}")"
+exits "-o on a full disk" 9 'cannot write: /dev/full' nl-perplexity -m $m -o /dev/full < "$tap_dir/ids"
+cp -r tests/data/models/granite "$tap_dir/sure"
+sed -i 's/"logits_scaling": 0.6/"logits_scaling": 0.0001/' "$tap_dir/sure/config.json"
+is "a perplexity beyond all numbers" "$(echo 1 5 9 | nl-perplexity -q -m "$tap_dir/sure" | cut -f 6 | tr '\n' ' ')" "perplexity inf inf "
+is "in JSON too" "$(echo 1 5 9 | nl-perplexity -q -m "$tap_dir/sure" --json | grep -o '"perplexity".*')" '"perplexity":"inf"}'
 exits "a full disk" 9 'cannot write' sh -c "nl-perplexity -m $m < $tap_dir/ids > /dev/full"
 
 # Two runs compared: against sums over their text twins.
