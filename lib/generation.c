@@ -44,7 +44,7 @@ static bool is_off(const struct nl_json *value, enum off off)
     case OFF_ONE:
         return number && nl_json_number(value) == 1;
     case OFF_ZERO:
-        return number && nl_json_number(value) == 0;
+        return number && nl_json_number(value) <= 0;
     case OFF_EMPTY:
         return nl_json_is(value, NL_JSON_ARRAY) && !nl_json_first(value);
     case OFF_FALSE:

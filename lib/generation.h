@@ -30,7 +30,7 @@ void nl_generation_free(struct nl_generation *);
  *
  *   sequence_bias, bad_words_ids, suppress_tokens, begin_suppress_tokens: []
  *   repetition_penalty, encoder_repetition_penalty: 1
- *   no_repeat_ngram_size, encoder_no_repeat_ngram_size, min_length, min_new_tokens: 0
+ *   no_repeat_ngram_size, encoder_no_repeat_ngram_size, min_length, min_new_tokens: 0 or less
  *   forced_bos_token_id, forced_eos_token_id, exponential_decay_length_penalty
  *
  * and those that nl_sampler_set_generation refuses by name, because nothing here does what they ask for:

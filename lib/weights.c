@@ -4,6 +4,9 @@
 #include <stdlib.h>
 
 #include "buf.h"
+#include "element.h"
+
+enum { CHUNK = 256 }; /* elements that are converted at once */
 
 int nl_weights_open(struct nl_weights *weights, const char *folder, struct nl_error *error)
 {
@@ -106,28 +109,15 @@ static const struct nl_tensor *take(struct nl_weights *weights, const char *name
     return NULL;
 }
 
-/* One element of any of the types, as float32. */
-static float element(const struct nl_tensor *tensor, size_t index)
+/* The elements from `first` on, at most CHUNK and up to `count`, as float32; returns how many. */
+static size_t widen(const struct nl_tensor *tensor, size_t first, size_t count, float out[CHUNK])
 {
-    const uint8_t *at = tensor->data + index * (nl_dtype_bits(tensor->dtype) / 8);
-    uint16_t half;
-    float single;
-    double wide;
-    switch (tensor->dtype) {
-    case NL_F32:
-        memcpy(&single, at, sizeof single);
-        return single;
-    case NL_F64:
-        memcpy(&wide, at, sizeof wide);
-        return (float)wide;
-    case NL_F8_E4M3:
-        return nl_float_of_f8_e4m3(*at);
-    case NL_F8_E5M2:
-        return nl_float_of_f16((uint16_t)(*at << 8)); /* the upper byte of a half */
-    default:
-        memcpy(&half, at, sizeof half);
-        return tensor->dtype == NL_BF16 ? nl_float_of_bf16(half) : nl_float_of_f16(half);
-    }
+    double wide[CHUNK];
+    size_t n = count - first < CHUNK ? count - first : CHUNK;
+    nl_elements(tensor, first, n, wide);
+    for (size_t i = 0; i < n; i++)
+        out[i] = (float)wide[i];
+    return n;
 }
 
 /* [cols][rows] to [rows][cols], elements of `size` bytes. */
@@ -144,10 +134,13 @@ static void convert(struct nl_weights *weights, const struct nl_tensor *tensor, 
 {
     size_t size = weights->bfloat16 ? sizeof(uint16_t) : sizeof(float);
     uint8_t *copy = nl_weights_alloc(weights, count * size);
-    for (size_t i = 0; copy && i < count; i++) {
-        float value = element(tensor, i);
-        uint16_t half = nl_bf16_of_float(value);
-        memcpy(copy + i * size, weights->bfloat16 ? (void *)&half : (void *)&value, size);
+    float values[CHUNK];
+    for (size_t first = 0, n; copy && first < count; first += n) {
+        n = widen(tensor, first, count, values);
+        for (size_t i = 0; i < n; i++) {
+            uint16_t half = nl_bf16_of_float(values[i]);
+            memcpy(copy + (first + i) * size, weights->bfloat16 ? (void *)&half : (void *)&values[i], size);
+        }
     }
     matrix->data = copy;
     matrix->dtype = weights->bfloat16 ? NL_BF16 : NL_F32;
@@ -183,8 +176,12 @@ const float *nl_weights_vector(struct nl_weights *weights, const char *name, con
     full_name(weights, name, suffix, full, sizeof full);
     const struct nl_tensor *tensor = take(weights, full, count, 0);
     float *out = tensor ? nl_weights_alloc(weights, count * sizeof *out) : NULL;
-    for (uint32_t i = 0; out && i < count; i++)
-        out[i] = nl_rounded(element(tensor, i), weights->bfloat16) + plus;
+    float values[CHUNK];
+    for (size_t first = 0, n; out && first < count; first += n) {
+        n = widen(tensor, first, count, values);
+        for (size_t i = 0; i < n; i++)
+            out[first + i] = nl_rounded(values[i], weights->bfloat16) + plus;
+    }
     return out;
 }
 

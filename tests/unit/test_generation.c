@@ -83,7 +83,8 @@ static void only_what_changes_greedy(void **state)
     (void)state;
     expect(
         "{\"do_sample\":true,\"temperature\":0.6,\"top_k\":20,\"top_p\":0.9,\"min_p\":0.1,\"max_length\":20,"
-        "\"repetition_penalty\":1.0,\"no_repeat_ngram_size\":0,\"bad_words_ids\":null,\"num_beams\":1,"
+        "\"repetition_penalty\":1.0,\"no_repeat_ngram_size\":-1,\"min_length\":0,\"bad_words_ids\":null,"
+        "\"num_beams\":1,"
         "\"suppress_tokens\":[],\"renormalize_logits\":true,\"use_cache\":true,\"guidance_scale\":1}",
         "{\"repetition_penalty\":1.5}", 0, NULL, -1, NULL);
     expect("{\"repetition_penalty\":1.1,\"pad_token_id\":0,\"bad_words_ids\":[[1,2],[3]],\"min_length\":5}",
