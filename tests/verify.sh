@@ -5,7 +5,10 @@
 # $B: the build folder, default build; the programs come from its bin.
 # shellcheck disable=SC2317 # functions that are called by name
 set -uo pipefail
-[ $# -eq 2 ] || { echo "usage: verify.sh MODEL GOLDEN" >&2 && exit 2; }
+if [ $# -ne 2 ] || [ -z "$1" ]; then
+    echo "usage: verify.sh MODEL GOLDEN, or make verify MODEL=FOLDER [GOLDEN=FOLDER]" >&2
+    exit 2
+fi
 here=$(cd "$(dirname "$0")" && pwd)
 B=${B:-$here/../build}
 PATH=$(cd "$B" && pwd)/bin:$PATH

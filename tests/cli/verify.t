@@ -56,6 +56,7 @@ edited "perplexity 10 % off" 'perplexity' 'FAIL' facts.tsv 's/(mean_nll.)7\.2/\1
 edited "another logit" 'logits, float32' 'FAIL' last.logits 's/ 7:[^ ]*/ 7:0.1234/' 1
 exits "no golden folder" 4 'not a golden folder' tests/verify.sh $models/llama $models/llama
 exits "no operands" 2 'usage' tests/verify.sh
+exits "no model, as make verify without MODEL" 2 'usage: .*MODEL=FOLDER' tests/verify.sh "" /golden
 tests/verify.sh "$tap_dir/nothing" $golden/llama > "$tap_dir/table" 2> "$tap_dir/message"
 is "no model: every row fails" "$? $(tail -n +2 "$tap_dir/table" | cut -c30-33 | sort -u)" "1 FAIL"
 
