@@ -86,6 +86,10 @@ mutate scale-by-head-dim lib/architectures.c 's/^    config->attention_scale = \
 mutate embedding-scale-left-out lib/model.c 's/(embed.scale = )c->embedding_scale/\11/' test_golden gemma2 "the embedding"
 mutate angle-in-double kernels/cpu_backend.c \
     's/float angle = \(float\)(step->positions\[t\] \* )/double angle = (double)\1/; s/cosf\(angle\)/(float)cos(angle)/; s/sinf\(angle\)/(float)sin(angle)/' test_rotation
+mutate merge-window-believed lib/tok_bpe_merge.c 's/!comes_out\(encoder, &window\)/false/' test_tok_merge
+mutate merge-rightmost-of-a-rank lib/tok_bpe_merge.c 's/\.rank <= left->rank(\) \|\| right->rank <) left/.rank < left->rank\1= left/' \
+    test_tok_merge
+mutate merge-neighbour-forgotten lib/tok_bpe_merge.c 's/consider\(encoder, left->next\)/(void)0/' test_tok_merge
 built test_bf16 && passes test_bf16 || exit 1
 mutate bfloat16-norm-rounded-once kernels/cpu_reference.c 's/norm->rounds && !norm->round_once/false/' test_bf16
 mutate bfloat16-gelu-by-steps lib/config.c 's/"gelu_new", NL_GELU_NEW/"gelu_new", NL_GELU_TANH/' test_bf16
