@@ -7,9 +7,9 @@
  * - a word is cut into stretches where no merge can join anything across;
  * - a few symbols are merged by a scan for the best pair each time, more through a heap of candidates;
  * - a long stretch is merged in windows, so that what is at work stays in the cache. A window begins where
- * one of the last tokens of the window before does. If that token comes out again, the tokens before it
- * stand: whether the border between two tokens is crossed depends on these two alone, and each two were seen
- *   together. If not, what follows reaches back further, and the merging begins anew at an earlier window.
+ *   one of the last tokens of the window before does. If that token comes out again, the tokens before it
+ *   stand, since whether the border between two tokens is crossed depends on these two alone, and each two
+ *   were seen together. If not, what follows reaches back further: merging begins anew at an earlier window.
  */
 #include "tok.h"
 
