@@ -215,14 +215,19 @@ struct nl_cuda_tile {
     uint32_t sequence;          /* row of the step's tables */
     uint32_t key_begin, n_keys; /* positions; key_begin is a multiple of NL_BLOCK */
     uint32_t head, n_kv;        /* the KV heads head .. head + n_kv - 1 */
-    float *queries;             /* [n_kv][n_queries][rep][head_dim] */
-    float *keys, *values;       /* [n_kv][n_keys][head_dim] */
-    float *scores;              /* [n_kv][n_queries * rep][n_keys] */
+    bool halves;                /* queries, keys, values and weights are bfloat16, else float32 */
+    uint32_t pitch;             /* n_keys or more */
+    void *queries;              /* [n_kv][n_queries][rep][head_dim] */
+    void *keys, *values;        /* [n_kv][n_keys][head_dim] */
+    float *scores;              /* [n_kv][n_queries * rep][pitch] */
+    void *weights;              /* the same; float32 ones are in place of the scores */
+    float *totals;              /* [n_kv][n_queries * rep], of halves: what the mix is to be divided by */
     float *mixed;               /* [n_kv][n_queries][rep][head_dim] */
 };
 cudaError_t nl_cuda_run_gather(const struct nl_cuda_tile *, const struct nl_cuda_step *step,
                                cudaStream_t stream);
-/* scores = softmax(cap(scale * scores)) over the keys that each query sees, 0 elsewhere */
+/* weights = softmax(cap(scale * scores)) over the keys that each query sees, 0 elsewhere; of halves not yet
+   divided by their total, unless round_scores is set */
 cudaError_t nl_cuda_run_softmax(const struct nl_cuda_tile *, cudaStream_t stream);
 cudaError_t nl_cuda_run_scatter(const struct nl_cuda_tile *, cudaStream_t stream);
 

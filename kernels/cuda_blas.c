@@ -13,7 +13,8 @@ enum { WORKSPACE = 32 << 20 };
 
 #define FUNCTIONS(f)                                                                                         \
     f(cublasCreate_v2) f(cublasDestroy_v2) f(cublasSetStream_v2) f(cublasSetWorkspace_v2)                    \
-        f(cublasSetMathMode) f(cublasGemmEx) f(cublasSgemm_v2) f(cublasSgemmStridedBatched)
+        f(cublasSetMathMode) f(cublasGemmEx) f(cublasSgemm_v2) f(cublasSgemmStridedBatched)                  \
+            f(cublasGemmStridedBatchedEx)
 
 struct nl_cuda_blas {
     void *library;
@@ -121,17 +122,28 @@ int nl_cuda_blas_linear(struct nl_cuda_blas *blas, float *out, const void *in, c
                  what);
 }
 
-int nl_cuda_blas_batch(struct nl_cuda_blas *blas, float *c, const float *a, const float *b, bool transposed,
-                       uint32_t m, uint32_t n, uint32_t k, uint32_t count, struct nl_error *error)
+int nl_cuda_blas_batch(struct nl_cuda_blas *blas, const struct nl_cuda_products *p, struct nl_error *error)
 {
     const float one = 1, zero = 0;
+    const cublasOperation_t operation = p->transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const int m = (int)p->m, n = (int)p->n, k = (int)p->k, a_pitch = (int)p->a_pitch,
+              c_pitch = (int)p->c_pitch;
+    const int b_pitch = p->transposed ? k : n;
+    const long long a_size = (long long)m * a_pitch, b_size = (long long)n * k,
+                    c_size = (long long)m * c_pitch;
     char what[120];
-    snprintf(what, sizeof what, "%u products of [%u][%u] and %s", count, m, k,
-             transposed ? "keys" : "values");
+    snprintf(what, sizeof what, "%u products of [%u][%u] and %s", p->count, p->m, p->k,
+             p->transposed ? "keys" : "values");
+    if (!p->halves)
+        return check(error,
+                     blas->cublasSgemmStridedBatched_(blas->handle, operation, CUBLAS_OP_N, n, m, k, &one,
+                                                      p->b, b_pitch, b_size, p->a, a_pitch, a_size, &zero,
+                                                      p->c, c_pitch, c_size, (int)p->count),
+                     what);
     return check(error,
-                 blas->cublasSgemmStridedBatched_(
-                     blas->handle, transposed ? CUBLAS_OP_T : CUBLAS_OP_N, CUBLAS_OP_N, (int)n, (int)m,
-                     (int)k, &one, b, (int)(transposed ? k : n), (long long)n * k, a, (int)k,
-                     (long long)m * k, &zero, c, (int)n, (long long)m * n, (int)count),
+                 blas->cublasGemmStridedBatchedEx_(blas->handle, operation, CUBLAS_OP_N, n, m, k, &one, p->b,
+                                                   CUDA_R_16BF, b_pitch, b_size, p->a, CUDA_R_16BF, a_pitch,
+                                                   a_size, &zero, p->c, CUDA_R_32F, c_pitch, c_size,
+                                                   (int)p->count, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
                  what);
 }

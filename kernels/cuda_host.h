@@ -66,9 +66,15 @@ void nl_cuda_blas_close(struct nl_cuda_blas *);
 int nl_cuda_blas_linear(struct nl_cuda_blas *, float *out, const void *in, const void *weights,
                         enum nl_dtype dtype, uint32_t n, uint32_t rows, uint32_t in_pitch,
                         uint32_t weight_pitch, uint32_t cols, struct nl_error *error);
-/* `count` products in a row, all float32: c [m][n] = a [m][k] times b [n][k] transposed, or b [k][n] plain */
-int nl_cuda_blas_batch(struct nl_cuda_blas *, float *c, const float *a, const float *b, bool transposed,
-                       uint32_t m, uint32_t n, uint32_t k, uint32_t count, struct nl_error *error);
+/* `count` products in a row: c [m][c_pitch] = a [m][a_pitch] times b [n][k] transposed, or b [k][n] plain. */
+struct nl_cuda_products {
+    float *c;
+    const void *a, *b;
+    bool halves; /* a and b are bfloat16, else float32 */
+    bool transposed;
+    uint32_t m, n, k, count, a_pitch, c_pitch;
+};
+int nl_cuda_blas_batch(struct nl_cuda_blas *, const struct nl_cuda_products *, struct nl_error *error);
 
 struct nl_cuda_graph {
     uint32_t n_tokens, n_outputs, splits;

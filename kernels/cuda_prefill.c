@@ -143,37 +143,71 @@ int nl_cuda_prefill_linear(struct cuda_backend *b, const struct nl_cuda_linear *
     return 0;
 }
 
-/* Floats that a tile of `queries` queries of `n_kv` KV heads needs. */
-static uint64_t tile_floats(const struct nl_cuda_attention *a, uint64_t queries, uint64_t n_keys,
-                            uint64_t n_kv)
+/* A part of the scratch; without scratch it is only counted. */
+static void *part(void *scratch, uint64_t *at, uint64_t bytes)
 {
-    uint64_t heads = queries * (a->n_heads / a->n_kv_heads);
-    return n_kv * (2 * heads * a->head_dim + 2 * n_keys * a->head_dim + heads * n_keys);
+    void *here = scratch ? (char *)scratch + *at : NULL;
+    *at += rounded(bytes);
+    return here;
+}
+
+/* Places a tile's buffers for n_kv KV heads; the bytes that they take. */
+static uint64_t lay_out(struct nl_cuda_tile *tile, uint32_t n_kv, void *scratch)
+{
+    const struct nl_cuda_attention *a = &tile->attention;
+    uint64_t at = 0, size = tile->halves ? sizeof(uint16_t) : sizeof(float);
+    uint64_t rows = (uint64_t)n_kv * tile->n_queries * (a->n_heads / a->n_kv_heads);
+    uint64_t keys = (uint64_t)n_kv * tile->n_keys * a->head_dim;
+    tile->pitch =
+        tile->halves ? (tile->n_keys + 7) / 8 * 8 : tile->n_keys; /* 16 bytes, for cuBLAS's best kernels */
+    tile->queries = part(scratch, &at, rows * a->head_dim * size);
+    tile->mixed = part(scratch, &at, rows * a->head_dim * sizeof(float));
+    tile->keys = part(scratch, &at, keys * size);
+    tile->values = part(scratch, &at, keys * size);
+    tile->scores = part(scratch, &at, rows * tile->pitch * sizeof(float));
+    tile->weights = tile->halves ? part(scratch, &at, rows * tile->pitch * size) : tile->scores;
+    tile->totals = part(scratch, &at, tile->halves ? rows * sizeof(float) : 0);
+    return at;
 }
 
 /* One tile for all KV heads, as many of them at a time as the scratch has room for. */
 static int run_tile(struct cuda_backend *b, struct nl_cuda_tile *tile, struct nl_error *error)
 {
     const struct nl_cuda_attention *a = &tile->attention;
-    uint32_t n_kv = a->n_kv_heads, rep = a->n_heads / a->n_kv_heads, dim = a->head_dim;
-    while (n_kv > 1 && tile_floats(a, tile->n_queries, tile->n_keys, n_kv) * sizeof(float) > TILE_BYTES)
+    const struct nl_cuda_step *step = (const struct nl_cuda_step *)b->step.device;
+    uint32_t n_kv = a->n_kv_heads, rows = tile->n_queries * (a->n_heads / a->n_kv_heads);
+    while (n_kv > 1 && lay_out(tile, n_kv, NULL) > TILE_BYTES)
         n_kv = (n_kv + 1) / 2;
-    if (scratch(b, tile_floats(a, tile->n_queries, tile->n_keys, n_kv) * sizeof(float), error) != 0)
+    if (scratch(b, lay_out(tile, n_kv, NULL), error) != 0)
         return -1;
     for (tile->head = 0; tile->head < a->n_kv_heads; tile->head += tile->n_kv) {
         tile->n_kv = a->n_kv_heads - tile->head < n_kv ? a->n_kv_heads - tile->head : n_kv;
-        tile->queries = b->scratch;
-        tile->mixed = tile->queries + (size_t)tile->n_kv * tile->n_queries * rep * dim;
-        tile->keys = tile->mixed + (size_t)tile->n_kv * tile->n_queries * rep * dim;
-        tile->values = tile->keys + (size_t)tile->n_kv * tile->n_keys * dim;
-        tile->scores = tile->values + (size_t)tile->n_kv * tile->n_keys * dim;
-        const struct nl_cuda_step *step = (const struct nl_cuda_step *)b->step.device;
+        lay_out(tile, tile->n_kv, b->scratch);
+        struct nl_cuda_products scores = {.c = tile->scores,
+                                          .a = tile->queries,
+                                          .b = tile->keys,
+                                          .halves = tile->halves,
+                                          .transposed = true,
+                                          .m = rows,
+                                          .n = tile->n_keys,
+                                          .k = a->head_dim,
+                                          .count = tile->n_kv,
+                                          .a_pitch = a->head_dim,
+                                          .c_pitch = tile->pitch};
+        struct nl_cuda_products mix = {.c = tile->mixed,
+                                       .a = tile->weights,
+                                       .b = tile->values,
+                                       .halves = tile->halves,
+                                       .m = rows,
+                                       .n = a->head_dim,
+                                       .k = tile->n_keys,
+                                       .count = tile->n_kv,
+                                       .a_pitch = tile->pitch,
+                                       .c_pitch = a->head_dim};
         if (NL_CUDA(error, nl_cuda_run_gather(tile, step, b->stream)) != 0 ||
-            nl_cuda_blas_batch(b->blas, tile->scores, tile->queries, tile->keys, true, tile->n_queries * rep,
-                               tile->n_keys, dim, tile->n_kv, error) != 0 ||
+            nl_cuda_blas_batch(b->blas, &scores, error) != 0 ||
             NL_CUDA(error, nl_cuda_run_softmax(tile, b->stream)) != 0 ||
-            nl_cuda_blas_batch(b->blas, tile->mixed, tile->scores, tile->values, false, tile->n_queries * rep,
-                               dim, tile->n_keys, tile->n_kv, error) != 0 ||
+            nl_cuda_blas_batch(b->blas, &mix, error) != 0 ||
             NL_CUDA(error, nl_cuda_run_scatter(tile, b->stream)) != 0)
             return -1;
     }
@@ -188,12 +222,13 @@ static int run_sequence(struct cuda_backend *b, const struct nl_cuda_attention *
     uint32_t most = b->tile;
     for (uint32_t done = 0; done < n;) {
         struct nl_cuda_tile tile = {.attention = *attention, .first = first + done, .sequence = sequence};
+        tile.halves = attention->rounds && b->multiplies_bf16;
         tile.position = step->positions[first + done];
         uint32_t begin = tile.position < attention->window ? 0 : tile.position + 1 - attention->window;
         tile.key_begin = begin / NL_BLOCK * NL_BLOCK;
         tile.n_queries = n - done < most ? n - done : most;
         tile.n_keys = tile.position + tile.n_queries - tile.key_begin;
-        if (tile.n_queries > 1 && tile_floats(attention, tile.n_queries, tile.n_keys, 1) * 4 > TILE_BYTES) {
+        if (tile.n_queries > 1 && lay_out(&tile, 1, NULL) > TILE_BYTES) {
             most = (tile.n_queries + 1) / 2;
             continue;
         }

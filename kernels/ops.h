@@ -26,7 +26,7 @@
  *   rope          R(R(a * R(cos)) - R(b * R(sin))); with round_once R(a * cos - b * sin): OLMo 2
  *   attention     weights R(e^(score - maximum)), their total float32 of those not rounded, R(mix / total);
  *                 with round_scores, as the `eager` attention of Gemma 2 does, each step of a score too, and
- *                 R(weight / total) in place of R(weight); CUDA does so where a row's blocks are one split
+ *                 R(weight / total) for R(weight); decoding on CUDA: where a row has a single split
  *   gate          R(R(act(gate)) * up); within act nothing, but each step of NL_GELU_NEW
  *   logits        R(sum), R(/ divisor)
  *   soft-cap      R(R(tanh(R(x / cap))) * cap): logits, and scores with round_scores
