@@ -22,8 +22,6 @@ step() { # NAME SECONDS COMMAND...
     return $status
 }
 skip() { say "$1: skipped, $2"; }
-# shellcheck disable=SC2317 # called by step
-bench() { nl-bench -m "$1" --dtype "$2" --prefill 64,512,2048 --decode 0,512,4096 --repeat 3; }
 
 nvidia-smi --query-gpu=name,compute_cap,driver_version,memory.total --format=csv,noheader | tee -a "$out/summary"
 step build 240 make -j"$(nproc)" CUDA_ARCHS="$arch" all build/tests/test_ops build/tests/test_cuda build/tests/test_bf16 build/tools/random-model || exit 1
@@ -56,7 +54,7 @@ for shape in 1b 8b; do
     else
         skip "torch-$shape" "no torch with CUDA"
     fi
-    step "bench-$shape" 120 bench "$models/$shape" float32
-    step "bench-$shape-bfloat16" 120 bench "$models/$shape" bfloat16
+    step "bench-$shape" 120 nl-bench -m "$models/$shape" --prefill 64,512,2048 --decode 0,512,4096 --repeat 3
+    step "bench-$shape-bfloat16" 120 nl-bench -m "$models/$shape" --dtype bfloat16 --prefill 64,512,2048 --repeat 3
 done
 exit $failed
