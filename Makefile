@@ -123,7 +123,7 @@ uninstall:
 	for page in $(MAN); do rm -f $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}; done
 
 check-format:
-	clang-format --dry-run -Werror cmd/*.[ch] lib/*.[ch] kernels/*.[ch] tests/unit/*.[ch] tests/emu/*.cpp tests/emu/*.h tests/emu/*.cu
+	clang-format --dry-run -Werror cmd/*.[ch] lib/*.[ch] kernels/*.[ch] kernels/*.cu kernels/*.cuh tests/unit/*.[ch] tests/emu/*.cpp tests/emu/*.h tests/emu/*.cu
 
 check-lint:
 	shellcheck -x .ci/run tests/*.sh tests/gpu/*.sh tests/cli/tap.sh examples/*.sh examples/*/*.sh $$(grep -l '^#!/bin/bash' tests/cli/*.t)

@@ -16,8 +16,8 @@ __global__ void qk_norm(nl_cuda_rope r)
     const uint32_t width = is_q ? r.norm[0].width : r.norm[1].width;
     float *x = r.qkv + static_cast<size_t>(blockIdx.x) * r.row_width +
                (is_q ? r.norm[0].column : r.norm[1].column) + group * width;
-    nl_cuda_norm norm = {is_q ? r.norm[0].weight : r.norm[1].weight, nullptr, r.epsilon, false, r.rounds,
-                         r.norm_rounds_once};
+    nl_cuda_norm norm = {
+        is_q ? r.norm[0].weight : r.norm[1].weight, nullptr, r.epsilon, false, r.rounds, r.norm_rounds_once};
     nl_moments moments = nl_row_moments(x, width, norm, space);
     for (uint32_t i = threadIdx.x; i < width; i += blockDim.x)
         x[i] = nl_normed(x[i], i, moments, norm);

@@ -8,7 +8,8 @@ namespace
 enum { THREADS = 256 };
 
 /* A float32 has 24 significant bits, a bfloat16 has 8: three terms hold it exactly. grid [row][columns] */
-__global__ void split_terms(__nv_bfloat16 *terms, uint32_t n_terms, uint32_t pitch, const float *in, uint32_t width)
+__global__ void split_terms(__nv_bfloat16 *terms, uint32_t n_terms, uint32_t pitch, const float *in,
+                            uint32_t width)
 {
     nl_begin();
     uint32_t i = blockIdx.y * blockDim.x + threadIdx.x;
@@ -58,8 +59,8 @@ __global__ void finish(nl_cuda_finish f)
 
 } // namespace
 
-cudaError_t nl_cuda_run_split_terms(void *terms, uint32_t n_terms, uint32_t pitch, const float *in, uint32_t width,
-                                    uint32_t n_rows, cudaStream_t stream)
+cudaError_t nl_cuda_run_split_terms(void *terms, uint32_t n_terms, uint32_t pitch, const float *in,
+                                    uint32_t width, uint32_t n_rows, cudaStream_t stream)
 {
     assert(pitch >= width && pitch <= 65535 * THREADS && n_rows > 0 && n_terms > 0);
     return nl_launch(split_terms, dim3(n_rows, nl_divide_up(pitch, THREADS)), THREADS, 0, stream,

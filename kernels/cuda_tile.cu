@@ -37,7 +37,8 @@ template <typename T> __global__ void gather(nl_cuda_tile tile, const nl_cuda_st
     }
     uint32_t query = blockIdx.x - tile.n_keys;
     size_t row = static_cast<size_t>(tile.first + query) * (a.n_heads + 2 * a.n_kv_heads) + kv * rep;
-    T *to = static_cast<T *>(tile.queries) + (static_cast<size_t>(blockIdx.y) * tile.n_queries + query) * rep * dim;
+    T *to = static_cast<T *>(tile.queries) +
+            (static_cast<size_t>(blockIdx.y) * tile.n_queries + query) * rep * dim;
     for (uint32_t i = threadIdx.x; i < rep * dim; i += blockDim.x)
         store(to + i, a.qkv[row * dim + i]);
 }
@@ -82,8 +83,7 @@ __global__ void scatter(nl_cuda_tile tile)
     const float *from =
         tile.mixed + (static_cast<size_t>(blockIdx.y) * tile.n_queries + blockIdx.x) * rep * dim;
     float *to = a.out + (static_cast<size_t>(tile.first + blockIdx.x) * a.n_heads + kv * rep) * dim;
-    const float *totals =
-        tile.totals + (static_cast<size_t>(blockIdx.y) * tile.n_queries + blockIdx.x) * rep;
+    const float *totals = tile.totals + (static_cast<size_t>(blockIdx.y) * tile.n_queries + blockIdx.x) * rep;
     for (uint32_t i = threadIdx.x; i < rep * dim; i += blockDim.x)
         to[i] = nl_round(tile.halves ? from[i] / totals[i / dim] : from[i], a.rounds);
 }
@@ -93,8 +93,8 @@ __global__ void scatter(nl_cuda_tile tile)
 cudaError_t nl_cuda_run_gather(const nl_cuda_tile *tile, const nl_cuda_step *step, cudaStream_t stream)
 {
     assert(tile->n_queries > 0 && tile->n_kv > 0 && tile->n_kv <= 65535 && tile->key_begin % NL_BLOCK == 0);
-    return nl_launch(tile->halves ? gather<__nv_bfloat16> : gather<float>, dim3(tile->n_keys + tile->n_queries, tile->n_kv), THREADS, 0, stream, *tile,
-                     step);
+    return nl_launch(tile->halves ? gather<__nv_bfloat16> : gather<float>,
+                     dim3(tile->n_keys + tile->n_queries, tile->n_kv), THREADS, 0, stream, *tile, step);
 }
 
 cudaError_t nl_cuda_run_softmax(const nl_cuda_tile *tile, cudaStream_t stream)
@@ -102,7 +102,8 @@ cudaError_t nl_cuda_run_softmax(const nl_cuda_tile *tile, cudaStream_t stream)
     assert(tile->position >= tile->key_begin &&
            tile->position + tile->n_queries <= tile->key_begin + tile->n_keys);
     uint32_t rep = tile->attention.n_heads / tile->attention.n_kv_heads;
-    return nl_launch(tile->halves ? softmax<__nv_bfloat16> : softmax<float>, dim3(tile->n_queries * rep, tile->n_kv), THREADS, 0, stream, *tile);
+    return nl_launch(tile->halves ? softmax<__nv_bfloat16> : softmax<float>,
+                     dim3(tile->n_queries * rep, tile->n_kv), THREADS, 0, stream, *tile);
 }
 
 cudaError_t nl_cuda_run_scatter(const nl_cuda_tile *tile, cudaStream_t stream)
