@@ -74,6 +74,8 @@ static void parse_options(struct options *options, int argc, char **argv)
         cli_usage("--all does not go with --feedback");
     if (options->profile && options->trace)
         cli_usage("--profile does not go with --trace");
+    if (options->trace && options->common.output && strcmp(options->trace, options->common.output) == 0)
+        cli_usage("-o and --trace name the same file: %s", options->trace);
     if (options->top && options->common.form != NL_TEXT)
         cli_usage("--top goes with --text only");
 }

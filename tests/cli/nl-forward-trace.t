@@ -37,6 +37,7 @@ exits "an id outside the vocabulary" 3 "id 999" sh -c "echo 999 | nl-forward -m 
 ok "leaves no file" test ! -e "$tap_dir/none"
 exits "no such model" 4 "nothing" sh -c "nl-forward -m ./nothing --text --trace $tap_dir/none < $tap_dir/p3"
 exits "no such folder" 4 "cannot create: $tap_dir/nowhere/trace" forward --trace "$tap_dir/nowhere/trace"
+exits "one file for two things" 2 "-o and --trace name the same file: $tap_dir/none" forward --trace "$tap_dir/none" -o "$tap_dir/none"
 exits "a full disk" 9 "cannot write: /dev/full" sh -c "nl-forward -m $m --text --trace /dev/full < $tap_dir/p3"
 case $(basename "$B") in
 build-*) skip "more than fits into memory" "a sanitiser reserves memory for itself" ;;

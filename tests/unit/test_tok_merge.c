@@ -58,10 +58,22 @@ static void make_model(struct model *model)
     }
 }
 
+/* Ends a tokenizer.json after its merges, and opens it. */
+static struct nl_tokenizer *finish_model(FILE *file, const char *path)
+{
+    struct nl_error error;
+    fprintf(file, "]}}");
+    assert_int_equal(fclose(file), 0);
+    struct nl_tokenizer *tok = nl_tokenizer_open(path, &error);
+    unlink(path);
+    if (!tok)
+        fail_msg("%s", error.message);
+    return tok;
+}
+
 static struct nl_tokenizer *open_model(const struct model *model)
 {
     char path[] = "/tmp/nl-tok-merge-XXXXXX";
-    struct nl_error error;
     FILE *file = fdopen(mkstemp(path), "w");
     assert_non_null(file);
     fprintf(file,
@@ -73,13 +85,7 @@ static struct nl_tokenizer *open_model(const struct model *model)
     for (unsigned i = 0; i < model->n_merges; i++)
         fprintf(file, "%s\"%s %s\"", i ? "," : "", model->tokens[model->merges[i].left],
                 model->tokens[model->merges[i].right]);
-    fprintf(file, "]}}");
-    assert_int_equal(fclose(file), 0);
-    struct nl_tokenizer *tok = nl_tokenizer_open(path, &error);
-    unlink(path);
-    if (!tok)
-        fail_msg("%s", error.message);
-    return tok;
+    return finish_model(file, path);
 }
 
 static unsigned rank_of(const struct model *model, uint32_t left, uint32_t right)
@@ -182,7 +188,6 @@ static void test_chain(void **unused)
     (void)unused;
     enum { LINKS = 9001 };
     char path[] = "/tmp/nl-tok-chain-XXXXXX", a[5] = "", b[5] = "";
-    struct nl_error error;
     FILE *file = fdopen(mkstemp(path), "w");
     assert_non_null(file);
     fprintf(file, "{\"model\":{\"type\":\"BPE\",\"vocab\":{");
@@ -199,12 +204,7 @@ static void test_chain(void **unused)
         a[nl_utf8_put(0x4e00 + i, a)] = b[nl_utf8_put(0x4e01 + i, b)] = '\0';
         fprintf(file, "\"%s %s\"%s", a, b, i ? "," : "");
     }
-    fprintf(file, "]}}");
-    assert_int_equal(fclose(file), 0);
-    struct nl_tokenizer *tok = nl_tokenizer_open(path, &error);
-    unlink(path);
-    if (!tok)
-        fail_msg("%s", error.message);
+    struct nl_tokenizer *tok = finish_model(file, path);
     for (unsigned i = 0; i < 50; i++)
         check_chain(tok, LINKS, 1 + draw(3 * LINKS));
     check_chain(tok, LINKS, 100 * LINKS);
