@@ -226,7 +226,7 @@ int main(int argc, char **argv)
 #endif
     };
     enum { N_BITS = sizeof bits / sizeof *bits, N_ALL = N_BITS + ROUNDED };
-    static_assert(ROUNDED <= N_BITS, "the first of them");
+    static_assert((int)ROUNDED <= (int)N_BITS, "the first of them");
     static char names[N_ALL][60];
     struct CMUnitTest tests[N_MODELS + N_ALL + 1];
     for (int i = 0; i < N_MODELS; i++)
