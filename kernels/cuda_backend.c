@@ -43,7 +43,8 @@ void *nl_cuda_alloc(uint64_t bytes, const char *what, struct nl_error *error)
 void nl_cuda_drop_graphs(struct cuda_backend *b)
 {
     while (b->n_graphs > 0)
-        cudaGraphExecDestroy(b->graphs[--b->n_graphs].exec);
+        if (b->graphs[--b->n_graphs].exec)
+            cudaGraphExecDestroy(b->graphs[b->n_graphs].exec);
 }
 
 static void close_backend(struct nl_backend *base)
@@ -290,24 +291,24 @@ static int capture(struct cuda_backend *b, const struct nl_step *step, struct nl
     return result;
 }
 
-/* The step's graph, captured when its like has not been seen. */
+/* The step's graph, captured at the second step of its kind: the first one, run plainly, has the driver load
+   the kernels, which a capture may forbid. */
 static int run_graph(struct cuda_backend *b, const struct nl_step *step, uint32_t splits,
                      struct nl_error *error)
 {
-    struct nl_cuda_graph want = {.n_tokens = step->n_tokens, .n_outputs = step->n_outputs, .splits = splits};
-    size_t i = 0;
-    while (i < b->n_graphs && (b->graphs[i].n_tokens != want.n_tokens ||
-                               b->graphs[i].n_outputs != want.n_outputs || b->graphs[i].splits != splits))
-        i++;
-    if (i == b->n_graphs) {
-        if (capture(b, step, &want, error) != 0)
-            return -1;
-        if (i == NL_CUDA_GRAPHS)
+    struct nl_cuda_graph *graph = b->graphs, *end = graph + b->n_graphs;
+    while (graph < end && (graph->n_tokens != step->n_tokens || graph->n_outputs != step->n_outputs ||
+                           graph->splits != splits))
+        graph++;
+    if (graph == end) {
+        if (b->n_graphs == NL_CUDA_GRAPHS)
             nl_cuda_drop_graphs(b);
-        i = b->n_graphs++;
-        b->graphs[i] = want;
+        b->graphs[b->n_graphs++] = (struct nl_cuda_graph){step->n_tokens, step->n_outputs, splits, NULL};
+        return run_ops(b, b->fused, b->n_fused, step, splits, error);
     }
-    return NL_CUDA(error, cudaGraphLaunch(b->graphs[i].exec, b->stream));
+    if (!graph->exec && capture(b, step, graph, error) != 0)
+        return -1;
+    return NL_CUDA(error, cudaGraphLaunch(graph->exec, b->stream));
 }
 
 static int run_step(struct cuda_backend *b, const struct nl_step *step, const struct nl_observer *observer,

@@ -78,7 +78,7 @@ int nl_cuda_blas_batch(struct nl_cuda_blas *, const struct nl_cuda_products *, s
 
 struct nl_cuda_graph {
     uint32_t n_tokens, n_outputs, splits;
-    cudaGraphExec_t exec;
+    cudaGraphExec_t exec; /* NULL: seen once, not yet captured */
 };
 
 enum { NL_CUDA_GRAPHS = 64 };
