@@ -130,6 +130,7 @@ check-lint:
 	mandoc -Tlint -Wwarning $(MAN)
 	cppcheck --quiet --error-exitcode=1 --std=c11 --inline-suppr --enable=warning,performance,portability \
 		--suppressions-list=tests/cppcheck.txt -Ilib -Ikernels -Icmd cmd lib kernels
+	tests/mutate.sh -n
 
 check-tidy:
 	printf '%s\n' $(filter-out $(if $(NVCC),,kernels/cuda_%),$(wildcard cmd/*.c lib/*.c kernels/*.c)) | \

@@ -1,15 +1,17 @@
 #!/bin/bash
-# mutate.sh [NAME...]: proves that the tests can fail. Each mutation is a likely mistake, made by sed in a copy of the tree,
+# mutate.sh [-n] [NAME...]: proves that the tests can fail. Each mutation is a likely mistake, made by sed in a copy of the tree,
 # alone; the tests named with it have to turn red, and where one is named, verify.sh's suspect has to be the right one.
 # Prints a line for each; status 1 when one was not found. Takes some minutes; what is built is kept in the copy between
-# mutations. $B: a finished build folder to begin from, default build.
+# mutations. $B: a finished build folder to begin from, default build. -n: only whether each can still be made.
 set -u
 cd "$(dirname "$0")/.." || exit 1
+dry=
+[ "${1:-}" != -n ] || { dry=yes && shift; }
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 build=${B:-build}
 git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -p -t "$copy" || exit 1
-if [ -d "$build/obj" ]; then # with the times of the files, so that little is built anew
+if [ -z "$dry" ] && [ -d "$build/obj" ]; then # with the times of the files, so that little is built anew
     mkdir "$copy/build"
     cp -rp "$build/obj" "$build/bin" "$build/libnl.a" "$copy/build/"
 fi
@@ -20,11 +22,12 @@ failed=0 ran=0
 
 built() { # TEST [FILE]: the first word is the program
     local emulation=()
+    [ -z "$dry" ] || return 0
     [[ $1 == test_cuda* || ${2:-} == kernels/cuda* ]] && emulation=(build/libnl_cuda_emu.so)
     make -s -j2 CUDA=no all "build/tests/${1%% *}" "${emulation[@]}" > build.log 2>&1 || { tail -n 5 build.log && return 1; }
 }
 # shellcheck disable=SC2086 # a test is a program and its arguments
-passes() { (timeout 600 build/tests/$1) > test.log 2>&1; } 2> /dev/null
+passes() { [ -n "$dry" ] || (timeout 600 build/tests/$1) > test.log 2>&1; } 2> /dev/null
 
 # mutate NAME FILE SED TEST [MODEL SUSPECT [ISA]]: SED changes FILE; TEST has to fail; verify.sh on MODEL has to say SUSPECT.
 mutate() {
@@ -34,8 +37,10 @@ mutate() {
     cp -p "$file" original
     sed -i -E "$script" "$file"
     if cmp -s original "$file"; then
-        verdict="NOT MADE: the pattern is not in $file"
+        verdict="NOT MADE: the pattern is not in $file" model=
         failed=1
+    elif [ -n "$dry" ]; then
+        verdict=made model=
     elif ! built "$test" "$file"; then
         verdict="NOT BUILT"
         failed=1
@@ -56,7 +61,7 @@ mutate() {
         esac
     fi
     cp original "$file" # newer than what was built from the mutation
-    printf '%-28s %s\n' "$name" "$verdict"
+    [ "$verdict" = made ] || printf '%-28s %s\n' "$name" "$verdict"
 }
 
 wanted=("$@")
@@ -83,7 +88,7 @@ mutate gelu-erf-for-tanh lib/model.c 's/(gate.activation = )c->activation/\1c->a
     test_golden
 mutate scale-by-head-dim lib/architectures.c 's/^    config->attention_scale = \(float\)\(1 \/ sqrt\(nl_keys.*$/    nl_keys_number(keys, "query_pre_attn_scalar", 256, 0, 1e9);/' \
     test_golden gemma2 "scale or soft-cap"
-mutate embedding-scale-left-out lib/model.c 's/(embed.scale = )c->embedding_scale/\11/' test_golden gemma2 "the embedding"
+mutate embedding-scale-left-out lib/model.c 's/(embed.scale = nl_rounded\()c->embedding_scale/\11/' test_golden gemma2 "the embedding"
 mutate angle-in-double kernels/cpu_backend.c \
     's/float angle = \(float\)(step->positions\[t\] \* )/double angle = (double)\1/; s/cosf\(angle\)/(float)cos(angle)/; s/sinf\(angle\)/(float)sin(angle)/' test_rotation
 mutate merge-window-believed lib/tok_bpe_merge.c 's/!comes_out\(encoder, &window\)/false/' test_tok_merge
@@ -94,7 +99,7 @@ built test_bf16 && passes test_bf16 || exit 1
 mutate bfloat16-norm-rounded-once kernels/cpu_reference.c 's/norm->rounds && !norm->round_once/false/' test_bf16
 mutate bfloat16-gelu-by-steps lib/config.c 's/"gelu_new", NL_GELU_NEW/"gelu_new", NL_GELU_TANH/' test_bf16
 mutate bfloat16-embedding-scale lib/model.c 's/w->bfloat16 && (c->architecture->rounds_embedding_scale)/false/' test_bf16
-if make -s build/tests/test_emu > /dev/null 2>&1; then
+if [ -n "$dry" ] || make -s build/tests/test_emu > /dev/null 2>&1; then
     built test_cuda && passes "test_cuda *llama*" || exit 1
     mutate cuda-dropped-barrier kernels/cuda_matvec.cu '/stage<T, N>\(x, l, moments/{n;d}' "test_cuda *bits*qwen3"
     mutate cuda-wrong-mask kernels/cuda_common.cuh 's/x \+= __shfl_xor_sync\(0xffffffffu/x += __shfl_xor_sync(0x7fffffffu/' "test_cuda llama"
