@@ -24,28 +24,36 @@ static float *partial_output(float *partial)
     return partial + 2; /* [0] is m, [1] is l */
 }
 
+/* o[0..n vectors) = sum over j in [lo, hi) of p[j] v[j]. */
+ALWAYS void weigh_vectors(int n, const float *p, const float *v, size_t dim, size_t lo, size_t hi, float *o)
+{
+    vf acc[8];
+    UNROLL_FOR (int i = 0; i < n; i++)
+        acc[i] = (vf){0};
+    for (size_t j = lo; j < hi; j++) {
+        vf weight = broadcast(p[j]);
+        UNROLL_FOR (int i = 0; i < n; i++)
+            acc[i] = fma_lanes(weight, load(v + j * dim + (size_t)i * NL_LANES), acc[i]);
+    }
+    UNROLL_FOR (int i = 0; i < n; i++)
+        store(o + (size_t)i * NL_LANES, acc[i]);
+}
+
 /* o[0..dim) = sum over j in [lo, hi) of p[j] v[j]. */
 static void weigh_values(const float *p, const float *v, size_t dim, size_t lo, size_t hi, float *o)
 {
     size_t d = 0;
-    for (; d + 8 * NL_LANES <= dim; d += 8 * NL_LANES) {
-        vf acc[8];
-        UNROLL_FOR (int i = 0; i < 8; i++)
-            acc[i] = (vf){0};
-        for (size_t j = lo; j < hi; j++) {
-            vf weight = broadcast(p[j]);
-            UNROLL_FOR (int i = 0; i < 8; i++)
-                acc[i] = fma_lanes(weight, load(v + j * dim + d + (size_t)i * NL_LANES), acc[i]);
-        }
-        UNROLL_FOR (int i = 0; i < 8; i++)
-            store(o + d + (size_t)i * NL_LANES, acc[i]);
-    }
-    for (; d < dim; d += NL_LANES) {
-        size_t n = dim - d < NL_LANES ? dim - d : NL_LANES;
+    for (; d + 8 * NL_LANES <= dim; d += 8 * NL_LANES)
+        weigh_vectors(8, p, v + d, dim, lo, hi, o + d);
+    for (; d + 4 * NL_LANES <= dim; d += 4 * NL_LANES)
+        weigh_vectors(4, p, v + d, dim, lo, hi, o + d);
+    for (; d + NL_LANES <= dim; d += NL_LANES)
+        weigh_vectors(1, p, v + d, dim, lo, hi, o + d);
+    if (d < dim) {
         vf acc = {0};
         for (size_t j = lo; j < hi; j++)
-            acc = fma_lanes(broadcast(p[j]), load_part(v + j * dim + d, n), acc);
-        store_part(o + d, acc, n);
+            acc = fma_lanes(broadcast(p[j]), load_part(v + j * dim + d, dim - d), acc);
+        store_part(o + d, acc, dim - d);
     }
 }
 
@@ -53,23 +61,25 @@ static void weigh_values(const float *p, const float *v, size_t dim, size_t lo, 
 static void finish_partial(const struct nl_op *op, float *scores, size_t lo, size_t hi, const float *v,
                            float *partial)
 {
-    size_t dim = op->attention.head_dim;
-    float best = -__builtin_inff();
-    for (size_t j = 0; j < NL_BLOCK; j += NL_LANES)
-        store(scores + j, cap_lanes(load(scores + j) * op->attention.scale, op->attention.cap));
-    for (size_t j = 0; j < NL_BLOCK; j++) {
-        scores[j] = j >= lo && j < hi ? scores[j] : -__builtin_inff();
-        best = scores[j] > best ? scores[j] : best;
+    const float infinity = __builtin_inff();
+    vf best = broadcast(-infinity), total = {0};
+    for (size_t j = lo / NL_LANES * NL_LANES; j < hi; j += NL_LANES) {
+        vi at = lane_numbers() + (int32_t)j;
+        vf score = cap_lanes(load(scores + j) * op->attention.scale, op->attention.cap);
+        score = choose((at >= (int32_t)lo) & (at < (int32_t)hi), score, broadcast(-infinity));
+        store(scores + j, score);
+        best = choose(score > best, score, best);
     }
-    vf total = {0};
-    for (size_t j = 0; j < NL_BLOCK; j += NL_LANES) {
-        vf e = exp_lanes(load(scores + j) - best);
+    partial[0] = -infinity;
+    for (int i = 0; i < NL_LANES; i++)
+        partial[0] = best[i] > partial[0] ? best[i] : partial[0];
+    for (size_t j = lo / NL_LANES * NL_LANES; j < hi; j += NL_LANES) {
+        vf e = exp_lanes(load(scores + j) - partial[0]);
         store(scores + j, e);
         total += e;
     }
-    partial[0] = best;
     partial[1] = sum_lanes(total);
-    weigh_values(scores, v, dim, lo, hi, partial_output(partial));
+    weigh_values(scores, v, op->attention.head_dim, lo, hi, partial_output(partial));
 }
 
 /* The partials of all queries for one block; partials are `stride` floats apart. A query that sees nothing of
@@ -93,6 +103,8 @@ static void attend_block(const struct queries *qs, uint32_t block, float *partia
         size_t n = qs->count - i < NL_TOKENS ? qs->count - i : NL_TOKENS;
         for (size_t j = 0; j < keys_used; j += NL_ROWS) {
             float sums[NL_ROWS * NL_TOKENS];
+            for (size_t line = 0; i == 0 && line < NL_ROWS * dim; line += 16)
+                __builtin_prefetch(values + j * dim + line);
             tile_any(NL_ROWS, n, keys + j * dim, dim, qs->copy + i * dim, dim, dim, sums);
             for (size_t a = 0; a < n; a++)
                 for (size_t b = 0; b < NL_ROWS; b++)

@@ -56,7 +56,12 @@ ALWAYS void tile(enum nl_dtype dtype, int rows, int tokens, const uint8_t *w, si
                 acc[r * tokens + t] = fma_lanes(weights, xs[t], acc[r * tokens + t]);
         }
     }
-    UNROLL_FOR (int j = 0; j < rows * tokens; j++)
+    const int by_four = rows * tokens / 4 * 4;
+    UNROLL_FOR (int j = 0; j < by_four; j += 4) {
+        v4 four = sum_lanes_of_four(acc[j], acc[j + 1], acc[j + 2], acc[j + 3]);
+        memcpy(sums + j, &four, sizeof four);
+    }
+    UNROLL_FOR (int j = by_four; j < rows * tokens; j++)
         sums[j] = sum_lanes(acc[j]);
 }
 

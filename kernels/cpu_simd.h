@@ -19,7 +19,7 @@
 #if defined __clang__
 #define UNROLL_FOR(...) _Pragma("clang loop unroll(full)") for (__VA_ARGS__)
 #else
-#define UNROLL_FOR(...) _Pragma("GCC unroll 16") for (__VA_ARGS__)
+#define UNROLL_FOR(...) _Pragma("GCC unroll 32") for (__VA_ARGS__)
 #endif
 
 typedef float vf __attribute__((vector_size(4 * NL_LANES)));
@@ -54,6 +54,14 @@ ALWAYS void store_part(float *p, vf v, size_t n)
 {
     memcpy(p, &v, n * sizeof *p);
 }
+/* 0, 1, 2 ... */
+ALWAYS vi lane_numbers(void)
+{
+    static const int32_t numbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    vi v;
+    memcpy(&v, numbers, sizeof v);
+    return v;
+}
 ALWAYS vf choose(vi mask, vf yes, vf no) /* lanes of mask are 0 or -1 */
 {
     return (vf)((mask & (vi)yes) | (~mask & (vi)no));
@@ -83,19 +91,34 @@ ALWAYS vf fma_lanes(vf a, vf b, vf c)
 #endif
 }
 
-/* The sum of the lanes: halves added to halves. */
-ALWAYS float sum_lanes(vf v)
+/* Halves added to halves, down to four lanes. */
+ALWAYS v4 fold_lanes(vf v)
 {
 #if NL_LANES == 16
     v8 w = __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
            __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
-    v4 x = __builtin_shufflevector(w, w, 0, 1, 2, 3) + __builtin_shufflevector(w, w, 4, 5, 6, 7);
+    return __builtin_shufflevector(w, w, 0, 1, 2, 3) + __builtin_shufflevector(w, w, 4, 5, 6, 7);
 #elif NL_LANES == 8
-    v4 x = __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
+    return __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
 #else
-    v4 x = v;
+    return v;
 #endif
+}
+
+/* The sum of the lanes. */
+ALWAYS float sum_lanes(vf v)
+{
+    v4 x = fold_lanes(v);
     return (x[0] + x[2]) + (x[1] + x[3]);
+}
+
+/* The sums of the lanes of four vectors: the same bits. */
+ALWAYS v4 sum_lanes_of_four(vf v, vf w, vf x, vf y)
+{
+    v4 a = fold_lanes(v), b = fold_lanes(w), c = fold_lanes(x), d = fold_lanes(y);
+    v4 ab = __builtin_shufflevector(a, b, 0, 4, 1, 5) + __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    v4 cd = __builtin_shufflevector(c, d, 0, 4, 1, 5) + __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    return __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
 }
 
 ALWAYS vf half_to_float(vh half)
