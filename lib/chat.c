@@ -174,81 +174,55 @@ struct nl_chat *nl_chat_open(const char *folder, struct nl_error *error)
     return chat;
 }
 
-static int fail_input(struct nl_jinja_run *run, const char *what, const char *name)
+static void refuse(struct nl_jinja_run *run, const char *what, const char *name)
 {
-    return nl_fail(run->error, NL_DATA, "%s: %s", what, name);
+    if (!run->failed)
+        nl_set_error(run->error, NL_DATA, "%s: %s", what, name);
+    run->failed = true;
 }
 
-/* A reasoning has three names in the wild; templates read the first or the second. */
-static int alias_reasoning(struct nl_jinja_run *run, struct jv_dict **message)
+/* A message without its members that are null. A reasoning has three names in the wild; templates read the
+   first or the second. */
+static struct jv normalize_message(struct nl_jinja_run *run, const struct jv_dict *message)
 {
     static const char *const names[] = {"reasoning_content", "thinking", "reasoning"};
-    struct jv reasoning = {0};
-    for (size_t i = 0; i < 3 && jv_is(reasoning, JV_MISSING); i++)
-        if (nl_jv_dict_get(run, *message, jv_chars(names[i]), &reasoning) < 0)
-            return -1;
-    if (jv_is(reasoning, JV_MISSING))
-        return 0;
-    struct jv_dict *aliased = nl_jv_dict_new(run);
-    if (!aliased || nl_jv_dict_set(run, aliased, jv_chars("thinking"), reasoning) != 0)
-        return -1;
-    for (size_t i = 0; i < (*message)->count; i++)
-        if (nl_jv_dict_set(run, aliased, (*message)->entries[i].key, (*message)->entries[i].value) != 0)
-            return -1;
-    *message = aliased;
-    return nl_jv_dict_set(run, aliased, jv_chars("reasoning_content"), reasoning);
-}
-
-/* Members that are null are dropped, as if they were not there. */
-static int normalize_message(struct nl_jinja_run *run, struct jv *message)
-{
     struct jv_dict *kept = nl_jv_dict_new(run);
-    for (size_t i = 0; kept && i < message->dict->count; i++) {
-        const struct jv_entry *entry = &message->dict->entries[i];
-        if (!jv_is(entry->value, JV_NONE) && nl_jv_dict_set(run, kept, entry->key, entry->value) != 0)
-            return -1;
-    }
-    if (!kept || alias_reasoning(run, &kept) != 0)
-        return -1;
-    message->dict = kept;
-    return 0;
+    struct jv reasoning = {0};
+    for (size_t i = 0; i < 3 && !jv_is_given(reasoning); i++)
+        nl_jv_dict_get(run, message, jv_chars(names[i]), &reasoning);
+    if (jv_is_given(reasoning))
+        nl_jv_dict_set(run, kept, jv_chars("thinking"), reasoning);
+    for (size_t i = 0; i < message->count && !run->failed; i++)
+        if (!jv_is(message->entries[i].value, JV_NONE))
+            nl_jv_dict_set(run, kept, message->entries[i].key, message->entries[i].value);
+    if (jv_is_given(reasoning))
+        nl_jv_dict_set(run, kept, jv_chars("reasoning_content"), reasoning);
+    return jv_of_dict(kept);
 }
 
-static int set_messages(struct nl_jinja_run *run, struct jv messages, const char *name)
+static void set_messages(struct nl_jinja_run *run, struct jv messages, const char *name)
 {
-    if (!jv_is(messages, JV_LIST))
-        return fail_input(run, "no array of messages", name);
-    if (messages.list->count == 0)
-        return fail_input(run, "a conversation without messages", name);
-    for (size_t i = 0; i < messages.list->count; i++) {
-        if (!jv_is(messages.list->items[i], JV_DICT))
-            return fail_input(run, "a message that is not an object", name);
-        if (normalize_message(run, &messages.list->items[i]) != 0)
-            return -1;
+    const struct jv_list *list = jv_is(messages, JV_LIST) ? messages.list : NULL;
+    if (!list)
+        refuse(run, "no array of messages", name);
+    else if (list->count == 0)
+        refuse(run, "a conversation without messages", name);
+    for (size_t i = 0; list && i < list->count && !run->failed; i++) {
+        if (!jv_is(list->items[i], JV_DICT))
+            refuse(run, "a message that is not an object", name);
+        else
+            list->items[i] = normalize_message(run, list->items[i].dict);
     }
-    return nl_jv_dict_set(run, run->variables, jv_chars("messages"), messages);
+    nl_jv_dict_set(run, run->variables, jv_chars("messages"), messages);
 }
 
-static int add_message(struct nl_jinja_run *run, struct jv_list *messages, const char *role,
-                       struct jv content)
+static void add_message(struct nl_jinja_run *run, struct jv_list *messages, const char *role,
+                        struct jv content)
 {
     struct jv_dict *message = nl_jv_dict_new(run);
-    if (!message || nl_jv_dict_set(run, message, jv_chars("role"), jv_chars(role)) != 0 ||
-        nl_jv_dict_set(run, message, jv_chars("content"), content) != 0)
-        return -1;
-    return nl_jv_list_push(run, messages, (struct jv){.kind = JV_DICT, .dict = message});
-}
-
-static int read_text(struct nl_jinja_run *run, const struct nl_chat_options *options, struct jv text,
-                     struct jv *out)
-{
-    struct jv_list *messages = nl_jv_list_new(run, 2);
-    if (!messages ||
-        (options->system && add_message(run, messages, "system", jv_chars(options->system)) != 0) ||
-        add_message(run, messages, "user", text) != 0)
-        return -1;
-    *out = jv_of_list(messages, JV_LIST);
-    return 0;
+    nl_jv_dict_set(run, message, jv_chars("role"), jv_chars(role));
+    nl_jv_dict_set(run, message, jv_chars("content"), content);
+    nl_jv_push(run, messages, jv_of_dict(message));
 }
 
 static bool looks_like_json(const char *text, size_t length)
@@ -260,54 +234,55 @@ static bool looks_like_json(const char *text, size_t length)
 }
 
 /* What the input holds besides the messages. */
-static int set_others(struct nl_jinja_run *run, const struct jv_dict *object, const char *name)
+static void set_others(struct nl_jinja_run *run, const struct jv_dict *object, const char *name)
 {
-    for (size_t i = 0; i < object->count; i++) {
+    for (size_t i = 0; i < object->count && !run->failed; i++) {
         struct jv key = object->entries[i].key, value = object->entries[i].value;
         bool tools = jv_text_is(key, "tools");
         if (tools && !jv_is(value, JV_NONE) && !jv_is(value, JV_LIST))
-            return fail_input(run, "tools that are not an array", name);
+            refuse(run, "tools that are not an array", name);
         for (size_t n = 0; tools && jv_is(value, JV_LIST) && n < value.list->count; n++)
             if (!jv_is(value.list->items[n], JV_DICT))
-                return fail_input(run, "a tool that is not an object", name);
-        if (!jv_text_is(key, "messages") && nl_jv_dict_set(run, run->variables, key, value) != 0)
-            return -1;
+                refuse(run, "a tool that is not an object", name);
+        if (!jv_text_is(key, "messages"))
+            nl_jv_dict_set(run, run->variables, key, value);
     }
-    return 0;
 }
 
 /* The conversation, and what comes with it, as variables. */
-static int read_input(struct nl_jinja_run *run, const struct nl_chat_options *options, struct jv text,
-                      const char *name)
+static void read_input(struct nl_jinja_run *run, const struct nl_chat_options *options, struct jv text,
+                       const char *name)
 {
     bool json = options->input == NL_CHAT_JSON || (options->input == NL_CHAT_EITHER && !options->system &&
                                                    looks_like_json(text.text, text.size));
     struct jv messages = {0};
-    if (!json)
-        return read_text(run, options, text, &messages) != 0 ? -1 : set_messages(run, messages, name);
-    if (nl_jv_parse_json(run, text.text, text.size, name, &messages) != 0)
-        return -1;
+    if (json) {
+        messages = nl_jv_parse_json(run, text.text, text.size, name);
+    } else {
+        messages = jv_of_list(nl_jv_list_new(run, 2), JV_LIST);
+        if (options->system)
+            add_message(run, messages.list, "system", jv_chars(options->system));
+        add_message(run, messages.list, "user", text);
+    }
     if (jv_is(messages, JV_DICT)) {
         const struct jv_dict *object = messages.dict;
         messages = (struct jv){0};
-        if (set_others(run, object, name) != 0 ||
-            nl_jv_dict_get(run, object, jv_chars("messages"), &messages) < 0)
-            return -1;
+        set_others(run, object, name);
+        nl_jv_dict_get(run, object, jv_chars("messages"), &messages);
     }
-    return set_messages(run, messages, name);
+    set_messages(run, messages, name);
 }
 
-static int set_variables(struct nl_chat *chat, struct nl_jinja_run *run,
-                         const struct nl_chat_options *options, struct nl_error *error)
+static void set_variables(struct nl_chat *chat, struct nl_jinja_run *run,
+                          const struct nl_chat_options *options)
 {
     for (size_t i = 0; i < TOKENS; i++)
-        if (chat->tokens[i].data &&
-            nl_jinja_set_string(run, token_names[i], chat->tokens[i].data, chat->tokens[i].size, error) != 0)
-            return -1;
-    if (nl_jv_dict_set(run, run->variables, jv_chars("tools"), jv_none()) != 0 ||
-        nl_jv_dict_set(run, run->variables, jv_chars("documents"), jv_none()) != 0)
-        return -1;
-    return nl_jinja_set_bool(run, "add_generation_prompt", !options->no_prompt, error);
+        if (chat->tokens[i].data)
+            nl_jv_dict_set(run, run->variables, jv_chars(token_names[i]),
+                           jv_string(chat->tokens[i].data, chat->tokens[i].size));
+    nl_jv_dict_set(run, run->variables, jv_chars("tools"), jv_none());
+    nl_jv_dict_set(run, run->variables, jv_chars("documents"), jv_none());
+    nl_jv_dict_set(run, run->variables, jv_chars("add_generation_prompt"), jv_bool(!options->no_prompt));
 }
 
 /* The template for these variables, compiled. */
@@ -333,16 +308,13 @@ int nl_chat_render(struct nl_chat *chat, const struct nl_chat_options *options, 
     struct nl_jinja_run *run = nl_jinja_run_open(NULL, error);
     if (!run)
         return -1;
-    struct source *source = NULL;
-    struct jv input = {0};
-    int result = nl_jv_copy(run, text, length, &input);
-    if (result == 0)
-        result = set_variables(chat, run, options, error);
-    if (result == 0)
-        result = read_input(run, options, input, name);
-    if (result == 0 && !(source = choose(chat, run, error)))
-        result = -1;
-    if (result == 0) {
+    set_variables(chat, run, options);
+    struct jv input = nl_jv_copy(run, text, length);
+    if (!run->failed)
+        read_input(run, options, input, name);
+    const struct source *source = run->failed ? NULL : choose(chat, run, error);
+    int result = -1;
+    if (source) {
         run->template = source->template;
         result = nl_jinja_render(run, out, error);
     }

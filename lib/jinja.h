@@ -1,10 +1,12 @@
 /*
  * jinja.h: templates of the Jinja language, as chat templates use it.
  *
- * The language is that of jinja2 3.1 as transformers sets it up: a sandbox in which nothing can be changed
- * but namespaces, trim_blocks, lstrip_blocks, {% break %} and {% continue %}, {% generation %}, an undefined
- * that prints as nothing and fails when it is used, raise_exception, strftime_now, a tojson that escapes no
- * HTML. Values print as Python prints them. Integers are of 64 bits.
+ * The language is what such templates use of jinja2 3.1 as transformers sets it up: a sandbox in which
+ * nothing can be changed but namespaces, trim_blocks, lstrip_blocks, {% break %} and {% continue %}, {%
+ * generation %}, an undefined that prints as nothing and fails when it is used, raise_exception,
+ * strftime_now, a tojson that escapes no HTML. Values print as Python prints them. Integers are of 64 bits.
+ * There is no with, filter, call, include, import or block, and of filters, tests and methods only those of
+ * the tables in jinja_filters.c, jinja_text.c and jinja_access.c.
  *
  * What is not understood is refused with its name and line (NL_UNSUPPORTED); faults of the template and
  * raise_exception are NL_DATA. Templates are hostile: nesting, steps, memory and output are bounded.
@@ -29,11 +31,8 @@ void nl_jinja_close(struct nl_jinja *);
 /* The template must outlive the run. */
 struct nl_jinja_run *nl_jinja_run_open(const struct nl_jinja *, struct nl_error *error);
 void nl_jinja_run_close(struct nl_jinja_run *);
-/* Variables; everything is copied. A second value takes the place of the first. */
-int nl_jinja_set_string(struct nl_jinja_run *, const char *key, const char *text, size_t length,
-                        struct nl_error *error);
-int nl_jinja_set_bool(struct nl_jinja_run *, const char *key, bool value, struct nl_error *error);
-/* The value of JSON text as Python's json.loads reads it: of equal keys the last counts, 1 and 1.0 differ. */
+/* A variable; everything is copied. A second value takes the place of the first. The value is that of JSON
+   text as Python's json.loads reads it: of equal keys the last counts, 1 and 1.0 differ. */
 int nl_jinja_set_json(struct nl_jinja_run *, const char *key, const char *text, size_t length,
                       struct nl_error *error);
 /* The local time that strftime_now tells; without it the clock's. */

@@ -1,114 +1,70 @@
-/* x.name, x[key], x[a:b:c]. */
+/* x.name, x[key], x[a:b:c]; the methods of dicts, lists and tuples. */
 #include "jinja_tree.h"
 #include "unicode.h"
 
-/* Attributes that Python's objects have and templates hardly use. */
-static bool has_unsupported(struct jv object, struct jv name)
+/* What Python's objects have and templates hardly use, or what changes the object, so that jinja2's sandbox
+   keeps it away. */
+static bool is_unsupported(struct jv object, struct jv name)
 {
-    static const struct {
-        enum jv_kind kind;
-        const char *names;
-    } known[] = {
-        {JV_INT,
-         " as_integer_ratio bit_count bit_length conjugate denominator from_bytes imag is_integer numerator "
-         "real to_bytes "},
-        {JV_FLOAT, " as_integer_ratio conjugate fromhex hex imag is_integer real "},
-        {JV_RANGE, " count index "},
-        {JV_VIEW, " mapping isdisjoint "},
-        {JV_ITERATOR, " send throw close gi_code gi_frame gi_running gi_suspended gi_yieldfrom "},
-        {JV_MACRO, " arguments catch_kwargs catch_varargs caller explicit_caller "},
-        {JV_CYCLER, " pos items "},
-        {JV_JOINER, " sep used "},
-        {JV_GLOBAL, " mro fromkeys "},
+    static const char *const known[] = {
+        [JV_INT] = " as_integer_ratio bit_count bit_length conjugate denominator from_bytes imag is_integer "
+                   "numerator real to_bytes ",
+        [JV_FLOAT] = " as_integer_ratio conjugate fromhex hex imag is_integer real ",
+        [JV_STRING] = " casefold center encode expandtabs format format_map isalnum isascii isdecimal "
+                      "isidentifier islower isnumeric isprintable istitle isupper ljust maketrans partition "
+                      "rjust rpartition swapcase translate zfill ",
+        [JV_LIST] = " append clear copy extend insert pop remove reverse sort ",
+        [JV_DICT] = " clear copy fromkeys pop popitem setdefault update ",
+        [JV_VIEW] = " mapping isdisjoint ",
+        [JV_RANGE] = " count index start stop step ",
+        [JV_ITERATOR] = " send throw close gi_code gi_frame gi_running gi_suspended gi_yieldfrom ",
+        [JV_MACRO] = " name arguments catch_kwargs catch_varargs caller explicit_caller ",
+        [JV_LOOP] = " cycle changed depth depth0 ",
+        [JV_FUNCTION] = "",
     };
-    enum jv_kind kind = jv_is_integral(object) ? JV_INT : (enum jv_kind)object.kind;
-    char padded[64];
-    if (name.size > sizeof padded - 3)
-        return false;
-    padded[0] = padded[name.size + 1] = ' ';
-    padded[name.size + 2] = '\0';
-    memcpy(padded + 1, name.text, name.size);
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (known[i].kind == kind)
-            return strstr(known[i].names, padded);
-    return false;
-}
-
-static int get_bound(struct nl_jinja_run *run, struct jv object, unsigned id, struct jv *out)
-{
-    struct jv_method *method = nl_jinja_alloc(run, sizeof *method);
-    if (!method)
-        return -1;
-    *method = (struct jv_method){.object = object, .id = id};
-    *out = (struct jv){.kind = JV_METHOD, .method = method};
-    return 1;
-}
-
-static int get_of_range(const struct jv_range *range, struct jv name, struct jv *out)
-{
-    if (jv_text_is(name, "start"))
-        *out = jv_int(range->start);
-    else if (jv_text_is(name, "stop"))
-        *out = jv_int(range->stop);
-    else if (jv_text_is(name, "step"))
-        *out = jv_int(range->step);
-    else
-        return 0;
-    return 1;
-}
-
-static int get_of_cycler(struct nl_jinja_run *run, struct jv object, struct jv name, struct jv *out)
-{
-    if (jv_text_is(name, "current")) {
-        *out = object.cycle->items->items[object.cycle->at];
-        return 1;
-    }
-    if (jv_text_is(name, "next") || jv_text_is(name, "reset"))
-        return get_bound(run, object, jv_text_is(name, "next"), out);
-    return 0;
-}
-
-/* What Python's getattr finds: 1, 0, -1. */
-static int get_python_attribute(struct nl_jinja_run *run, struct jv object, struct jv name, struct jv *out)
-{
-    if (jv_is(object, JV_UNDEFINED))
-        return nl_jv_fail_undefined(run, object);
+    const char *names = known[jv_is(object, JV_BOOL) ? JV_INT : object.kind];
     bool dunder = name.size > 2 && memcmp(name.text, "__", 2) == 0;
-    if (dunder || jv_is(object, JV_METHOD) || has_unsupported(object, name))
-        return jinja_fail(run, NL_UNSUPPORTED, "attribute '%.*s' of a value of type %s",
-                          (int)(name.size < 100 ? name.size : 100), name.text, nl_jv_type_name(object));
-    switch (object.kind) {
-    case JV_STRING:
-    case JV_DICT:
-    case JV_LIST:
-    case JV_TUPLE:
-        return nl_jv_method(run, object, name, out);
-    case JV_NAMESPACE:
-        return nl_jv_dict_get(run, object.dict, name, out);
-    case JV_LOOP:
-        return nl_jv_loop_get(run, object.loop, name, out);
-    case JV_RANGE:
-        return get_of_range(object.range, name, out);
-    case JV_CYCLER:
-        return get_of_cycler(run, object, name, out);
-    case JV_MACRO:
-        if (!jv_text_is(name, "name"))
-            return 0;
-        *out = object.macro->node->kind == JN_MACRO ? object.macro->node->value : jv_none();
-        return 1;
-    default:
-        return 0;
-    }
+    return dunder || jv_is(object, JV_FUNCTION) || (names && nl_jinja_is_listed(name, names));
 }
 
-int nl_jv_getattr(struct nl_jinja_run *run, struct jv object, struct jv name, struct jv *out)
+static bool get_method(struct nl_jinja_run *run, struct jv object, struct jv name, struct jv *out)
 {
-    int got = get_python_attribute(run, object, name, out);
-    if (got == 0 && jv_is(object, JV_DICT))
-        got = nl_jv_dict_get(run, object.dict, name, out);
-    if (got != 0)
-        return got < 0 ? -1 : 0;
-    return nl_jv_undefined(run, object, name, out);
+    const struct jinja_builtin *methods = jv_is(object, JV_STRING) ? nl_jinja_string_methods
+                                          : jv_is(object, JV_DICT) ? nl_jinja_dict_methods
+                                          : jv_is_sequence(object) ? nl_jinja_list_methods
+                                                                   : NULL;
+    const struct jinja_builtin *method = methods ? nl_jinja_find(methods, name) : NULL;
+    if (!method)
+        return false;
+    if (object.safe)
+        nl_jinja_fail(run, NL_UNSUPPORTED, "method '%s' of a string marked as safe", method->name);
+    *out = nl_jinja_bound(run, method, object);
+    return true;
+}
+
+/* What Python's getattr finds. */
+static bool get_attribute(struct nl_jinja_run *run, struct jv object, struct jv name, struct jv *out)
+{
+    if (jv_is(object, JV_UNDEFINED)) {
+        nl_jv_fail_undefined(run, object);
+    } else if (is_unsupported(object, name)) {
+        nl_jinja_fail(run, NL_UNSUPPORTED, "attribute '%.*s' of a value of type %s", JINJA_SHOWN(name),
+                      nl_jv_type_name(object));
+    } else if (jv_is(object, JV_NAMESPACE)) {
+        return nl_jv_dict_get(run, object.dict, name, out);
+    } else if (jv_is(object, JV_LOOP)) {
+        return nl_jv_loop_get(run, object.loop, name, out);
+    }
+    return get_method(run, object, name, out);
+}
+
+struct jv nl_jv_getattr(struct nl_jinja_run *run, struct jv object, struct jv name)
+{
+    struct jv value = {0};
+    if (get_attribute(run, object, name, &value) ||
+        (jv_is(object, JV_DICT) && nl_jv_dict_get(run, object.dict, name, &value)))
+        return value;
+    return nl_jv_undefined(run, object, name);
 }
 
 /* The byte at which character n begins; the size when there is none. */
@@ -120,171 +76,179 @@ static size_t character_at(struct jv text, int64_t n)
     return at;
 }
 
-/* 1, 0 when it is out of range, -1. */
-static int get_index(struct nl_jinja_run *run, struct jv object, int64_t index, struct jv *out)
+static bool get_index(struct nl_jinja_run *run, struct jv object, int64_t index, struct jv *out)
 {
-    int64_t length;
-    if (nl_jv_length(run, object, &length) != 0)
-        return -1;
+    int64_t length = nl_jv_length(run, object);
     if (index < 0)
         index += length;
     if (index < 0 || index >= length)
-        return 0;
+        return false;
     if (jv_is(object, JV_STRING)) {
         size_t at = character_at(object, index);
-        *out = jv_string(object.text + at, nl_utf8_size((unsigned char)object.text[at]));
-    } else if (jv_is(object, JV_RANGE)) {
-        *out = jv_int(object.range->start + index * object.range->step);
+        *out = jv_part(object, at, at + nl_utf8_size((unsigned char)object.text[at]));
     } else {
         *out = object.list->items[index];
     }
-    return 1;
+    return true;
 }
 
 /* A bound as Python clips it. */
-static int clip(struct nl_jinja_run *run, struct jv bound, int64_t otherwise, int64_t length, bool backwards,
-                int64_t *out)
+static int64_t clip(struct nl_jinja_run *run, struct jv bound, int64_t otherwise, int64_t length,
+                    bool backwards)
 {
-    *out = otherwise;
+    int64_t low = backwards ? -1 : 0, high = backwards ? length - 1 : length;
     if (jv_is(bound, JV_NONE))
-        return 0;
-    if (!jv_is_integral(bound))
-        return jinja_fail(run, NL_DATA, "a slice takes integers, not a value of type %s",
-                          nl_jv_type_name(bound));
-    int64_t low = backwards ? -1 : 0, high = backwards ? length - 1 : length, at = bound.integer;
+        return otherwise;
+    int64_t at = nl_jv_to_int(run, bound, "a slice", 0);
     if (at < 0)
         at = at < -length ? low : at + length;
-    *out = at < low ? low : at > high ? high : at;
-    return 0;
+    return at < low ? low : at > high ? high : at;
 }
 
-static int slice_text(struct nl_jinja_run *run, struct jv text, int64_t start, int64_t step, int64_t count,
-                      struct jv *out)
+static struct jv slice_text(struct nl_jinja_run *run, struct jv text, int64_t start, int64_t step,
+                            int64_t count)
 {
-    if (step == 1) {
-        size_t from = character_at(text, start);
-        struct jv rest = jv_string(text.text + from, text.size - from);
-        *out = jv_string(rest.text, character_at(rest, count));
-        return 0;
-    }
-    /* the characters' places, so that any step is linear */
     struct nl_buf made = {0};
     size_t at = character_at(text, start);
+    if (step == 1) {
+        struct jv rest = jv_part(text, at, text.size);
+        return jv_part(rest, 0, character_at(rest, count));
+    }
     for (int64_t i = 0; i < count; i++) {
         nl_buf_add(&made, text.text + at, nl_utf8_size((unsigned char)text.text[at]));
-        for (int64_t n = step > 0 ? step : -step; n > 0; n--) {
-            if (step > 0 && at < text.size)
-                at += nl_utf8_size((unsigned char)text.text[at]);
-            else if (step < 0 && at > 0)
-                at = nl_utf8_back(text.text, at);
-            else
-                break;
-        }
+        for (int64_t n = step; n > 0 && at < text.size; n--)
+            at += nl_utf8_size((unsigned char)text.text[at]);
+        for (int64_t n = step; n < 0 && at > 0; n++)
+            at = nl_utf8_back(text.text, at);
     }
-    return nl_jv_take(run, &made, 0, out);
+    return nl_jv_take(run, &made);
 }
 
-static int get_slice(struct nl_jinja_run *run, struct jv object, const struct jv_slice *slice, struct jv *out)
+struct jv nl_jv_slice(struct nl_jinja_run *run, struct jv object, const struct jv bounds[3])
 {
-    int64_t length, step = 1, start, stop;
     if (jv_is(object, JV_UNDEFINED))
         return nl_jv_fail_undefined(run, object);
-    if (!jv_is(object, JV_STRING) && !jv_is(object, JV_LIST) && !jv_is(object, JV_TUPLE))
-        return jinja_fail(run, jv_is(object, JV_RANGE) ? NL_UNSUPPORTED : NL_DATA,
-                          "a slice of a value of type %s", nl_jv_type_name(object));
-    if (nl_jv_length(run, object, &length) != 0 || nl_jinja_charge(run, 1 + (uint64_t)length / 16) != 0 ||
-        (!jv_is(slice->step, JV_NONE) && nl_jv_to_int(run, slice->step, "a slice", &step) != 0))
-        return -1;
+    if ((!jv_is(object, JV_STRING) && !jv_is_sequence(object)) || object.safe)
+        return nl_jinja_fail(run, NL_UNSUPPORTED, "a slice of a value of type %s%s", nl_jv_type_name(object),
+                             object.safe ? " marked as safe" : "");
+    int64_t length = nl_jv_length(run, object);
+    int64_t step = jv_is(bounds[2], JV_NONE) ? 1 : nl_jv_to_int(run, bounds[2], "a slice", 1);
     if (step == 0 || step == INT64_MIN)
-        return jinja_fail(run, NL_DATA, "a slice with step zero");
-    if (clip(run, slice->start, step < 0 ? length - 1 : 0, length, step < 0, &start) != 0 ||
-        clip(run, slice->stop, step < 0 ? -1 : length, length, step < 0, &stop) != 0)
-        return -1;
+        return nl_jinja_fail(run, NL_DATA, "a slice with step zero");
+    int64_t start = clip(run, bounds[0], step < 0 ? length - 1 : 0, length, step < 0);
+    int64_t stop = clip(run, bounds[1], step < 0 ? -1 : length, length, step < 0);
     int64_t span = step > 0 ? stop - start : start - stop, stride = step > 0 ? step : -step;
     int64_t count = span > 0 ? (span - 1) / stride + 1 : 0;
-    if (jv_is(object, JV_STRING) && count == 0) {
-        *out = jv_string("", 0);
-        return 0;
-    }
+    if (!nl_jinja_charge(run, 1 + (uint64_t)length / 16))
+        return jv_missing();
     if (jv_is(object, JV_STRING))
-        return slice_text(run, object, start, step, count, out);
+        return count ? slice_text(run, object, start, step, count) : jv_string("", 0);
     struct jv_list *list = nl_jv_list_new(run, (size_t)count);
-    if (!list || nl_jinja_charge(run, (uint64_t)count) != 0)
-        return -1;
-    for (int64_t i = 0; i < count; i++)
-        list->items[list->count++] = object.list->items[start + i * step];
-    *out = jv_of_list(list, object.kind);
-    return 0;
+    for (int64_t i = 0; i < count && !run->failed; i++)
+        nl_jv_push(run, list, object.list->items[start + i * step]);
+    return jv_of_list(list, object.kind);
 }
 
-/* object[key] of Python: 1, 0 where it raises what jinja2 takes for undefined, -1. */
-static int get_python_item(struct nl_jinja_run *run, struct jv object, struct jv key, struct jv *out)
+/* object[key] of Python; false where it raises what jinja2 takes for undefined. */
+static bool get_item(struct nl_jinja_run *run, struct jv object, struct jv key, struct jv *out)
 {
     switch (object.kind) {
     case JV_UNDEFINED:
-        return nl_jv_fail_undefined(run, object);
+        nl_jv_fail_undefined(run, object);
+        return false;
     case JV_DICT:
-        if (jv_is(key, JV_LIST) || jv_is(key, JV_DICT))
-            return 0;
-        return nl_jv_dict_get(run, object.dict, key, out);
+        return !jv_is(key, JV_LIST) && !jv_is(key, JV_DICT) && nl_jv_dict_get(run, object.dict, key, out);
     case JV_STRING:
+        if (object.safe)
+            nl_jinja_fail(run, NL_UNSUPPORTED, "a subscript of a string marked as safe");
+        return jv_is_integral(key) && get_index(run, object, key.integer, out);
     case JV_LIST:
     case JV_TUPLE:
     case JV_RANGE:
-        return jv_is_integral(key) ? get_index(run, object, key.integer, out) : 0;
-    case JV_GLOBAL:
-        return jinja_fail(run, NL_UNSUPPORTED, "a subscript of a function");
+        return jv_is_integral(key) && get_index(run, object, key.integer, out);
+    case JV_FUNCTION:
+        nl_jinja_fail(run, NL_UNSUPPORTED, "a subscript of a function");
+        return false;
     default:
-        return 0;
+        return false;
     }
 }
 
-int nl_jv_getitem(struct nl_jinja_run *run, struct jv object, struct jv key, struct jv *out)
+struct jv nl_jv_getitem(struct nl_jinja_run *run, struct jv object, struct jv key)
 {
-    if (jv_is(key, JV_SLICE))
-        return get_slice(run, object, key.slice, out);
-    int got = get_python_item(run, object, key, out);
-    if (got == 0 && jv_is(key, JV_STRING))
-        got = get_python_attribute(run, object, key, out);
-    if (got != 0)
-        return got < 0 ? -1 : 0;
-    return nl_jv_undefined(run, object, key, out);
+    struct jv value = {0};
+    if (get_item(run, object, key, &value) ||
+        (jv_is(key, JV_STRING) && get_attribute(run, object, key, &value)))
+        return value;
+    return nl_jv_undefined(run, object, key);
 }
 
 static struct jv part_of_path(struct jv part)
 {
     int64_t number = 0;
     for (uint32_t i = 0; i < part.size; i++)
-        if (part.text[i] < '0' || part.text[i] > '9' || i > 17)
+        if (part.text[i] < '0' || part.text[i] > '9')
             return part;
-        else
-            number = 10 * number + (part.text[i] - '0');
-    return part.size ? jv_int(number) : part;
+    return nl_jv_parse_int(NULL, part, 10, &number) == 1 ? jv_int(number) : part;
 }
 
-int nl_jv_get_path(struct nl_jinja_run *run, struct jv object, struct jv path, struct jv otherwise,
-                   struct jv *out)
+struct jv nl_jv_get_path(struct nl_jinja_run *run, struct jv object, struct jv path, struct jv otherwise)
 {
-    *out = object;
-    if (jv_is(path, JV_NONE) || jv_is(path, JV_MISSING))
-        return 0;
-    bool text = jv_is(path, JV_STRING), more = true;
-    struct jv rest = path;
-    while (more) {
-        struct jv part = rest;
-        const char *point = text && rest.size ? memchr(rest.text, '.', rest.size) : NULL;
-        more = point;
-        if (more) {
-            part.size = (uint32_t)(point - rest.text);
-            rest.text = point + 1;
-            rest.size -= part.size + 1;
+    bool more = jv_is_given(path);
+    while (more && nl_jinja_charge(run, 1)) {
+        struct jv part = path;
+        const char *point = jv_is(path, JV_STRING) ? memchr(path.text, '.', path.size) : NULL;
+        if (point) {
+            part.size = (uint32_t)(point - path.text);
+            path = jv_part(path, part.size + 1u, path.size);
         }
-        struct jv from = *out;
-        if (nl_jinja_charge(run, 1) != 0 ||
-            nl_jv_getitem(run, from, text ? part_of_path(part) : part, out) != 0)
-            return -1;
-        if (jv_is(*out, JV_UNDEFINED) && !jv_is(otherwise, JV_MISSING) && !jv_is(otherwise, JV_NONE))
-            *out = otherwise;
+        more = point;
+        object = nl_jv_getitem(run, object, jv_is(part, JV_STRING) ? part_of_path(part) : part);
+        if (jv_is(object, JV_UNDEFINED) && jv_is_given(otherwise))
+            object = otherwise;
     }
-    return 0;
+    return object;
 }
+
+/* keys, values, items */
+static struct jv dict_view(struct nl_jinja_run *run, struct jv *a)
+{
+    (void)run;
+    return jv_view(a[0].dict, (enum jv_view_of)a[JINJA_VARIANT].integer);
+}
+
+static struct jv dict_get(struct nl_jinja_run *run, struct jv *a)
+{
+    struct jv value = jv_is(a[2], JV_MISSING) ? jv_none() : a[2];
+    nl_jv_dict_get(run, a[0].dict, a[1], &value);
+    return value;
+}
+
+static struct jv list_count(struct nl_jinja_run *run, struct jv *a)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < a[0].list->count; i++)
+        n += nl_jv_equal(run, a[0].list->items[i], a[1]);
+    return jv_int(n);
+}
+
+static struct jv list_index(struct nl_jinja_run *run, struct jv *a)
+{
+    for (size_t i = 0; i < a[0].list->count; i++)
+        if (nl_jv_equal(run, a[0].list->items[i], a[1]))
+            return jv_int((int64_t)i);
+    return nl_jinja_fail(run, NL_DATA, "'index' of what is not in the list");
+}
+
+const struct jinja_builtin nl_jinja_dict_methods[] = {
+    {"get", dict_get, "-key -default", 1, 0, false},
+    {"items", dict_view, "", 0, JV_ITEMS, false},
+    {"keys", dict_view, "", 0, JV_KEYS, false},
+    {"values", dict_view, "", 0, JV_VALUES, false},
+    {0},
+};
+const struct jinja_builtin nl_jinja_list_methods[] = {
+    {"count", list_count, "-value", 1, 0, false},
+    {"index", list_index, "-value", 1, 0, false},
+    {0},
+};

@@ -1,363 +1,262 @@
-/* Expressions to values. */
+/* Expressions to values; calls, in which arguments become parameters, of what is built in and of macros. */
 #include "jinja_tree.h"
 
-int nl_jinja_enter(struct nl_jinja_run *run)
+const struct jinja_builtin *nl_jinja_find(const struct jinja_builtin *table, struct jv name)
 {
-    if (++run->depth > JINJA_MOST_DEPTH)
-        return jinja_fail(run, NL_DATA, "the template nests too deeply");
-    return 0;
+    for (; table->name; table++)
+        if (jv_text_is(name, table->name))
+            return table;
+    return NULL;
 }
 
-struct jv *nl_jinja_slot(struct jinja_activation *activation, const struct jn *name)
+struct jv nl_jinja_bound(struct nl_jinja_run *run, const struct jinja_builtin *builtin, struct jv object)
 {
-    for (uint16_t i = 0; i < name->hops; i++)
-        activation = activation->outer;
-    return &activation->slots[name->slot];
+    struct jv_function *function = nl_jinja_alloc(run, sizeof *function);
+    if (!function)
+        return jv_missing();
+    *function = (struct jv_function){builtin, object};
+    return (struct jv){.kind = JV_FUNCTION, .function = function};
 }
 
-static int eval_name(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *node,
-                     struct jv *out)
+/* A parameter's name at *at, which moves behind it; false at the end. */
+static bool next_name(const char **at, struct jv *name)
 {
-    *out = *nl_jinja_slot(activation, node);
-    return jv_is(*out, JV_MISSING) ? nl_jv_undefined(run, (struct jv){0}, node->value, out) : 0;
+    *at += strspn(*at, " ");
+    *name = jv_string(*at, strcspn(*at, " "));
+    *at += name->size;
+    return name->size > 0;
 }
 
-static int eval_items(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *node,
+static bool bind(struct nl_jinja_run *run, const struct jinja_builtin *builtin, const struct jinja_args *args,
+                 struct jv *a)
+{
+    const char *at = builtin->parameters;
+    struct jv name;
+    size_t n = 0, used = 0;
+    for (; next_name(&at, &name); n++) {
+        bool named = nl_jv_dict_get(run, args->named, name, &a[1 + n]);
+        used += named;
+        if (named && n < args->list->count)
+            nl_jinja_fail(run, NL_DATA, "'%s' gets an argument twice", builtin->name);
+        else if (n < args->list->count)
+            a[1 + n] = args->list->items[n];
+        if (n < builtin->required && jv_is(a[1 + n], JV_MISSING))
+            nl_jinja_fail(run, NL_DATA, "an argument of '%s' is missing", builtin->name);
+    }
+    if (args->list->count > n || used < args->named->count)
+        nl_jinja_fail(run, NL_UNSUPPORTED, "more or other arguments of '%s'", builtin->name);
+    return !run->failed;
+}
+
+struct jv nl_jinja_call_builtin(struct nl_jinja_run *run, const struct jinja_builtin *builtin, struct jv self,
+                                const struct jinja_args *args)
+{
+    struct jv a[JINJA_ARGUMENTS] = {builtin->of_text ? nl_jv_to_string(run, self) : self};
+    a[JINJA_VARIANT] = jv_int(builtin->variant);
+    if (builtin->parameters[0] == '*') {
+        a[1] = jv_of_list(args->list, JV_TUPLE);
+        a[2] = jv_of_dict(args->named);
+    } else if (!bind(run, builtin, args, a)) {
+        return jv_missing();
+    }
+    return run->failed ? jv_missing() : builtin->function(run, a);
+}
+
+static bool is_passed(struct nl_jinja_run *run, const struct jinja_args *args, size_t n, struct jv name,
                       struct jv *out)
 {
-    struct jv_list *list = nl_jv_list_new(run, 0);
-    struct jv item = {0};
-    for (const struct jn *child = node->a; list && child; child = child->next)
-        if (nl_jinja_eval(run, activation, child, &item) != 0 || nl_jv_list_push(run, list, item) != 0)
-            return -1;
-    *out = jv_of_list(list, node->kind == JN_LIST ? JV_LIST : JV_TUPLE);
-    return list ? 0 : -1;
+    if (n >= args->list->count)
+        return nl_jv_dict_get(run, args->named, name, out);
+    *out = args->list->items[n];
+    return true;
 }
 
-static int eval_dict(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *node,
-                     struct jv *out)
+/* As jinja2's Macro.__call__: what is passed first, then the defaults, which see the other parameters. */
+static void pass_arguments(struct nl_jinja_run *run, struct jinja_scope *scope, const struct jn *macro,
+                           const struct jinja_args *args)
+{
+    size_t n = 0, passed = 0;
+    struct jv ignored;
+    for (const struct jn *parameter = macro->a; parameter && !run->failed; parameter = parameter->next, n++) {
+        struct jv *value = &scope->values[parameter->a->id];
+        if (is_passed(run, args, n, parameter->a->value, value))
+            passed++;
+        else
+            *value = nl_jv_undefined(run, jv_missing(), parameter->a->value);
+    }
+    if (passed < args->list->count + args->named->count)
+        nl_jinja_fail(run, NL_DATA, "more or other arguments than a macro takes");
+    n = 0;
+    for (const struct jn *parameter = macro->a; parameter && !run->failed; parameter = parameter->next, n++)
+        if (parameter->b && !is_passed(run, args, n, parameter->a->value, &ignored))
+            scope->values[parameter->a->id] = nl_jinja_eval(run, scope, parameter->b);
+}
+
+static struct jv call_macro(struct nl_jinja_run *run, const struct jn *macro, const struct jinja_args *args)
+{
+    struct jinja_scope *scope = nl_jinja_scope_new(run, run->top);
+    struct nl_buf text = {0}, *before = run->out;
+    if (!scope || !nl_jinja_enter(run))
+        return jv_missing();
+    nl_jinja_scope_begin(run, scope, macro->unset);
+    pass_arguments(run, scope, macro, args);
+    run->out = &text;
+    nl_jinja_execute(run, scope, macro->d);
+    run->out = before;
+    run->depth--;
+    return nl_jv_take(run, &text);
+}
+
+struct jv nl_jinja_call(struct nl_jinja_run *run, struct jv callee, const struct jinja_args *args)
+{
+    if (jv_is(callee, JV_MACRO))
+        return call_macro(run, callee.macro, args);
+    if (jv_is(callee, JV_FUNCTION))
+        return nl_jinja_call_builtin(run, callee.function->builtin, callee.function->object, args);
+    return nl_jinja_fail_type(run, "a call", callee);
+}
+
+static struct jv eval_name(struct nl_jinja_run *run, struct jinja_scope *scope, const struct jn *node)
+{
+    (void)run;
+    while (jv_is(scope->values[node->id], JV_MISSING) && scope->outer)
+        scope = scope->outer;
+    return scope->values[node->id];
+}
+
+static struct jv eval_items(struct nl_jinja_run *run, struct jinja_scope *scope, const struct jn *node)
+{
+    struct jv_list *list = nl_jv_list_new(run, 0);
+    for (const struct jn *child = node->a; child && !run->failed; child = child->next)
+        nl_jv_push(run, list, nl_jinja_eval(run, scope, child));
+    return jv_of_list(list, node->kind == JN_LIST ? JV_LIST : JV_TUPLE);
+}
+
+static struct jv eval_dict(struct nl_jinja_run *run, struct jinja_scope *scope, const struct jn *node)
 {
     struct jv_dict *dict = nl_jv_dict_new(run);
-    for (const struct jn *child = node->a; dict && child; child = child->next->next) {
-        struct jv key = {0}, value = {0};
-        if (nl_jinja_eval(run, activation, child, &key) != 0 ||
-            nl_jinja_eval(run, activation, child->next, &value) != 0 ||
-            nl_jv_dict_set(run, dict, key, value) != 0)
-            return -1;
+    for (const struct jn *child = node->a; child && !run->failed; child = child->next->next) {
+        struct jv key = nl_jinja_eval(run, scope, child);
+        nl_jv_dict_set(run, dict, key, nl_jinja_eval(run, scope, child->next));
     }
-    *out = (struct jv){.kind = JV_DICT, .dict = dict};
-    return dict ? 0 : -1;
+    return jv_of_dict(dict);
 }
 
-static int eval_truth(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *node,
-                      struct jv *value, bool *out)
+static struct jv eval_condition(struct nl_jinja_run *run, struct jinja_scope *scope, const struct jn *node)
 {
-    return nl_jinja_eval(run, activation, node, value) != 0 ? -1 : nl_jv_truth(run, *value, out);
-}
-
-static int eval_condition(struct nl_jinja_run *run, struct jinja_activation *activation,
-                          const struct jn *node, struct jv *out)
-{
-    bool truth;
-    if (eval_truth(run, activation, node->b, out, &truth) != 0)
-        return -1;
+    bool truth = nl_jv_truth(run, nl_jinja_eval(run, scope, node->b));
     if (truth || node->c)
-        return nl_jinja_eval(run, activation, truth ? node->a : node->c, out);
-    return nl_jv_undefined_hint(run, "an inline 'if' without 'else' was false", out);
+        return nl_jinja_eval(run, scope, truth ? node->a : node->c);
+    return nl_jv_undefined_hint(run, "an inline 'if' without 'else' was false");
 }
 
-static int eval_logic(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *node,
-                      struct jv *out)
+static struct jv eval_logic(struct nl_jinja_run *run, struct jinja_scope *scope, const struct jn *node)
 {
-    bool truth;
-    if (eval_truth(run, activation, node->a, out, &truth) != 0)
-        return -1;
-    if (node->kind == JN_NOT) {
-        *out = jv_bool(!truth);
-        return 0;
-    }
-    return truth == (node->kind == JN_OR) ? 0 : nl_jinja_eval(run, activation, node->b, out);
+    struct jv left = nl_jinja_eval(run, scope, node->a);
+    bool truth = nl_jv_truth(run, left);
+    if (node->kind == JN_NOT)
+        return jv_bool(!truth);
+    return truth == (node->kind == JN_OR) ? left : nl_jinja_eval(run, scope, node->b);
 }
 
-static int compare(struct nl_jinja_run *run, enum jn_comparison op, struct jv left, struct jv right,
-                   bool *out)
+static struct jv eval_comparison(struct nl_jinja_run *run, struct jinja_scope *scope, const struct jn *node)
 {
-    int order, result;
-    bool unordered;
-    switch (op) {
-    case JN_EQ:
-        return nl_jv_equal(run, left, right, out);
-    case JN_NE:
-        result = nl_jv_equal(run, left, right, out);
-        *out = !*out;
-        return result;
-    case JN_IN:
-        return nl_jv_contains(run, right, left, out);
-    case JN_NOT_IN:
-        result = nl_jv_contains(run, right, left, out);
-        *out = !*out;
-        return result;
-    default:
-        break;
-    }
-    if (nl_jv_order(run, left, right, &order, &unordered) != 0)
-        return -1;
-    bool equal = order == 0 && (op == JN_GE || op == JN_LE);
-    bool more = order > 0 && (op == JN_GT || op == JN_GE), less = order < 0 && (op == JN_LT || op == JN_LE);
-    *out = !unordered && (equal || more || less);
-    return 0;
-}
-
-static int eval_comparison(struct nl_jinja_run *run, struct jinja_activation *activation,
-                           const struct jn *node, struct jv *out)
-{
-    struct jv left = {0}, right = {0};
+    struct jv left = nl_jinja_eval(run, scope, node->a);
     bool truth = true;
-    if (nl_jinja_eval(run, activation, node->a, &left) != 0)
-        return -1;
-    for (const struct jn *operand = node->b; operand && truth; operand = operand->next) {
-        if (nl_jinja_eval(run, activation, operand->a, &right) != 0 ||
-            compare(run, (enum jn_comparison)operand->op, left, right, &truth) != 0)
-            return -1;
+    for (const struct jn *operand = node->b; operand && truth && !run->failed; operand = operand->next) {
+        struct jv right = nl_jinja_eval(run, scope, operand->a);
+        truth = nl_jv_compare(run, (enum jv_comparison)operand->op, left, right);
         left = right;
     }
-    *out = jv_bool(truth);
-    return 0;
+    return jv_bool(truth);
 }
 
-static int eval_sign(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *node,
-                     struct jv *out)
+static struct jv eval_sign(struct nl_jinja_run *run, struct jinja_scope *scope, const struct jn *node)
 {
-    struct jv value = {0};
-    if (nl_jinja_eval(run, activation, node->a, &value) != 0)
-        return -1;
+    struct jv value = nl_jinja_eval(run, scope, node->a);
     if (node->kind == JN_NEG)
-        return nl_jv_negate(run, value, out);
-    if (jv_is(value, JV_UNDEFINED))
-        return nl_jv_fail_undefined(run, value);
+        return nl_jv_negate(run, value);
     if (!jv_is_number(value))
-        return jinja_fail(run, NL_DATA, "'+' of a value of type %s", nl_jv_type_name(value));
-    *out = jv_is(value, JV_BOOL) ? jv_int(value.integer) : value;
-    return 0;
+        return nl_jinja_fail_type(run, "'+'", value);
+    return jv_is(value, JV_BOOL) ? jv_int(value.integer) : value;
 }
 
-static int eval_concat(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *node,
-                       struct jv *out)
+static struct jv eval_concat(struct nl_jinja_run *run, struct jinja_scope *scope, const struct jn *node)
 {
-    struct jv value, text, left = jv_string("", 0);
-    for (const struct jn *child = node->a; child; child = child->next) {
-        if (nl_jinja_eval(run, activation, child, &value) != 0 || nl_jv_to_string(run, value, &text) != 0 ||
-            nl_jv_concat(run, left, text, out) != 0)
-            return -1;
-        left = *out;
-    }
-    out->safe = false;
-    return 0;
+    struct jv text = jv_string("", 0);
+    for (const struct jn *child = node->a; child && !run->failed; child = child->next)
+        text = nl_jv_concat(run, text, nl_jv_to_string(run, nl_jinja_eval(run, scope, child)));
+    return text;
 }
 
-static int eval_slice(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *node,
-                      struct jv *out)
+static struct jv eval_slice(struct nl_jinja_run *run, struct jinja_scope *scope, const struct jn *node)
 {
-    struct jv_slice *slice = nl_jinja_alloc(run, sizeof *slice);
-    if (!slice)
-        return -1;
-    *slice = (struct jv_slice){jv_none(), jv_none(), jv_none()};
-    if ((node->a && nl_jinja_eval(run, activation, node->a, &slice->start) != 0) ||
-        (node->b && nl_jinja_eval(run, activation, node->b, &slice->stop) != 0) ||
-        (node->c && nl_jinja_eval(run, activation, node->c, &slice->step) != 0))
-        return -1;
-    *out = (struct jv){.kind = JV_SLICE, .slice = slice};
-    return 0;
+    const struct jn *const parts[] = {node->b, node->c, node->d};
+    struct jv object = nl_jinja_eval(run, scope, node->a), bounds[3];
+    for (int i = 0; i < 3; i++)
+        bounds[i] = parts[i] ? nl_jinja_eval(run, scope, parts[i]) : jv_none();
+    return run->failed ? object : nl_jv_slice(run, object, bounds);
 }
 
-/* Whether jinja2 cannot compute it when it compiles. */
-static bool has_name(const struct jn *list)
+static struct jv eval_binary(struct nl_jinja_run *run, struct jinja_scope *scope, const struct jn *node)
 {
-    for (const struct jn *node = list; node; node = node->next)
-        if (node->kind == JN_NAME || has_name(node->a) || has_name(node->b) || has_name(node->c))
-            return true;
-    return false;
-}
-
-/* jinja2 writes a negative constant into Python code without brackets: -3 ** x is -(3 ** x) there, while -3
- ** 2 is (-3) ** 2. */
-static bool is_odd_power(const struct jn *node, struct jv left)
-{
-    return node->kind == JN_BINARY && node->op == JINJA_POW && jv_is_number(left) && jv_double(left) <= 0 &&
-           node->a->kind != JN_NAME && has_name(node->b) && !has_name(node->a->a) && !has_name(node->a->b);
-}
-
-static int eval_binary(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *node,
-                       struct jv *out)
-{
-    struct jv left = {0}, right = {0};
-    if (nl_jinja_eval(run, activation, node->a, &left) != 0 ||
-        nl_jinja_eval(run, activation, node->b, &right) != 0)
-        return -1;
+    struct jv left = nl_jinja_eval(run, scope, node->a), right = nl_jinja_eval(run, scope, node->b);
     run->line = node->line;
-    if (is_odd_power(node, left))
-        return jinja_fail(run, NL_UNSUPPORTED, "a power of a negative constant");
+    if (run->failed)
+        return left;
     if (node->kind == JN_GETITEM)
-        return nl_jv_getitem(run, left, right, out);
-    return nl_jv_arithmetic(run, (enum jinja_operator)node->op, left, right, out);
+        return nl_jv_getitem(run, left, right);
+    return nl_jv_arithmetic(run, (enum jinja_operator)node->op, left, right);
 }
 
-static int eval_attribute(struct nl_jinja_run *run, struct jinja_activation *activation,
-                          const struct jn *node, struct jv *out)
+static struct jv eval_attribute(struct nl_jinja_run *run, struct jinja_scope *scope, const struct jn *node)
 {
-    struct jv object = {0};
-    if (nl_jinja_eval(run, activation, node->a, &object) != 0)
-        return -1;
+    struct jv object = nl_jinja_eval(run, scope, node->a);
     run->line = node->line;
-    return nl_jv_getattr(run, object, node->value, out);
+    return run->failed ? object : nl_jv_getattr(run, object, node->value);
 }
 
-static int add_named(struct nl_jinja_run *run, struct jinja_args *args, struct jv name, struct jv value)
+/* Calls, filters and tests. */
+static struct jv eval_call(struct nl_jinja_run *run, struct jinja_scope *scope, const struct jn *node)
 {
-    for (size_t i = 0; i < args->n_named; i++)
-        if (args->named[i].name.size == name.size &&
-            memcmp(args->named[i].name.text, name.text, name.size) == 0)
-            return jinja_fail(run, NL_DATA, "an argument is given twice");
-    if ((args->n_named & (args->n_named - 1)) == 0) { /* full: the capacity is a power of two */
-        struct jinja_named *named =
-            nl_jinja_alloc(run, (args->n_named ? 2 * args->n_named : 1) * sizeof *named);
-        if (!named)
-            return -1;
-        if (args->n_named)
-            memcpy(named, args->named, args->n_named * sizeof *named);
-        args->named = named;
+    struct jv value = nl_jinja_eval(run, scope, node->a);
+    const struct jinja_args args = {nl_jv_list_new(run, 0), nl_jv_dict_new(run)};
+    for (const struct jn *argument = node->b; argument && !run->failed; argument = argument->next) {
+        struct jv given = nl_jinja_eval(run, scope, argument->a);
+        if (jv_is(argument->value, JV_STRING))
+            nl_jv_dict_set(run, args.named, argument->value, given);
+        else
+            nl_jv_push(run, args.list, given);
     }
-    args->named[args->n_named++] = (struct jinja_named){name, value};
-    return nl_jinja_charge(run, args->n_named);
-}
-
-static int add_argument(struct nl_jinja_run *run, const struct jn *argument, struct jv value,
-                        struct jv_list *list, struct jinja_args *out)
-{
-    if (argument->op == JN_POSITIONAL)
-        return nl_jv_list_push(run, list, value);
-    if (argument->op == JN_KEYWORD)
-        return add_named(run, out, argument->value, value);
-    if (argument->op == JN_STAR) {
-        struct jv_list *more = nl_jv_gather(run, value);
-        for (size_t i = 0; more && i < more->count; i++)
-            if (nl_jv_list_push(run, list, more->items[i]) != 0)
-                return -1;
-        return more ? 0 : -1;
-    }
-    if (!jv_is(value, JV_DICT))
-        return jinja_fail(run, NL_DATA, "'**' of a value of type %s", nl_jv_type_name(value));
-    for (size_t i = 0; i < value.dict->count; i++) {
-        const struct jv_entry *entry = &value.dict->entries[i];
-        if (!jv_is(entry->key, JV_STRING))
-            return jinja_fail(run, NL_DATA, "'**' of a dict with keys that are not strings");
-        if (add_named(run, out, entry->key, entry->value) != 0)
-            return -1;
-    }
-    return 0;
-}
-
-int nl_jinja_eval_args(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *first,
-                       struct jinja_args *out)
-{
-    *out = (struct jinja_args){0};
-    if (!first)
-        return 0;
-    struct jv_list *list = nl_jv_list_new(run, 0);
-    struct jv value = {0};
-    for (const struct jn *argument = first; list && argument; argument = argument->next)
-        if (nl_jinja_eval(run, activation, argument->a, &value) != 0 ||
-            add_argument(run, argument, value, list, out) != 0)
-            return -1;
-    if (!list)
-        return -1;
-    out->values = list->items;
-    out->count = list->count;
-    return 0;
-}
-
-static int eval_call(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *node,
-                     struct jv *out)
-{
-    struct jv callee = {0};
-    struct jinja_args args;
-    if (nl_jinja_eval(run, activation, node->a, &callee) != 0 ||
-        nl_jinja_eval_args(run, activation, node->b, &args) != 0)
-        return -1;
     run->line = node->line;
-    return nl_jinja_call(run, callee, &args, out);
-}
-
-/* Filters and tests. */
-static int eval_filter(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *node,
-                       struct jv *out)
-{
-    struct jv value = {0};
-    struct jinja_args args;
-    bool truth;
-    if (nl_jinja_eval(run, activation, node->a, &value) != 0 ||
-        nl_jinja_eval_args(run, activation, node->b, &args) != 0)
-        return -1;
-    run->line = node->line;
+    if (run->failed)
+        return value;
     if (node->kind == JN_FILTER)
-        return nl_jinja_filter(run, node->value, value, &args, out);
-    if (nl_jinja_test(run, node->value, value, &args, &truth) != 0)
-        return -1;
-    *out = jv_bool(truth);
-    return 0;
+        return nl_jinja_filter(run, node->value, value, &args);
+    if (node->kind == JN_TEST)
+        return jv_bool(nl_jinja_test(run, node->value, value, &args));
+    return nl_jinja_call(run, value, &args);
 }
 
-static int eval_kind(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *node,
-                     struct jv *out)
+struct jv nl_jinja_eval(struct nl_jinja_run *run, struct jinja_scope *scope, const struct jn *node)
 {
-    switch (node->kind) {
-    case JN_TUPLE:
-    case JN_LIST:
-        return eval_items(run, activation, node, out);
-    case JN_DICT:
-        return eval_dict(run, activation, node, out);
-    case JN_COND:
-        return eval_condition(run, activation, node, out);
-    case JN_OR:
-    case JN_AND:
-    case JN_NOT:
-        return eval_logic(run, activation, node, out);
-    case JN_COMPARE:
-        return eval_comparison(run, activation, node, out);
-    case JN_NEG:
-    case JN_POS:
-        return eval_sign(run, activation, node, out);
-    case JN_CONCAT:
-        return eval_concat(run, activation, node, out);
-    case JN_GETATTR:
-        return eval_attribute(run, activation, node, out);
-    case JN_BINARY:
-    case JN_GETITEM:
-        return eval_binary(run, activation, node, out);
-    case JN_SLICE:
-        return eval_slice(run, activation, node, out);
-    case JN_CALL:
-        return eval_call(run, activation, node, out);
-    default:
-        return eval_filter(run, activation, node, out);
-    }
-}
-
-int nl_jinja_eval(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *node,
-                  struct jv *out)
-{
-    if (node->kind == JN_CONST) {
-        *out = node->value;
-        return nl_jinja_charge(run, 1);
-    }
+    static struct jv (*const evals[])(struct nl_jinja_run *, struct jinja_scope *, const struct jn *) = {
+        [JN_NAME] = eval_name,     [JN_TUPLE] = eval_items,       [JN_LIST] = eval_items,
+        [JN_DICT] = eval_dict,     [JN_COND] = eval_condition,    [JN_OR] = eval_logic,
+        [JN_AND] = eval_logic,     [JN_NOT] = eval_logic,         [JN_COMPARE] = eval_comparison,
+        [JN_NEG] = eval_sign,      [JN_POS] = eval_sign,          [JN_CONCAT] = eval_concat,
+        [JN_BINARY] = eval_binary, [JN_GETATTR] = eval_attribute, [JN_GETITEM] = eval_binary,
+        [JN_SLICE] = eval_slice,   [JN_CALL] = eval_call,         [JN_FILTER] = eval_call,
+        [JN_TEST] = eval_call,
+    };
+    struct jv value = {0};
+    if (!nl_jinja_charge(run, 1))
+        return value;
+    if (node->kind == JN_CONST)
+        return node->value;
     run->line = node->line;
-    if (nl_jinja_charge(run, 1) != 0)
-        return -1;
-    if (node->kind == JN_NAME)
-        return eval_name(run, activation, node, out);
-    if (nl_jinja_enter(run) != 0)
-        return -1;
-    int result = eval_kind(run, activation, node, out);
+    if (nl_jinja_enter(run))
+        value = evals[node->kind](run, scope, node);
     run->depth--;
-    return result;
+    return value;
 }

@@ -1,357 +1,231 @@
-/* The table of filters, and those that make text. */
+/* The tables of filters and tests; filters that make text. */
 #include "jinja_value.h"
 #include "unicode.h"
 
-static bool given(struct jv value)
+static struct jv filter_string(struct nl_jinja_run *run, struct jv *a)
 {
-    return !jv_is(value, JV_MISSING) && !jv_is(value, JV_NONE);
+    (void)run;
+    a[0].safe = a[0].safe || a[JINJA_VARIANT].integer; /* 1: safe */
+    return a[0];
 }
 
-static int flag(struct nl_jinja_run *run, struct jv value, bool *out)
+static struct jv filter_length(struct nl_jinja_run *run, struct jv *a)
 {
-    *out = false;
-    return jv_is(value, JV_MISSING) ? 0 : nl_jv_truth(run, value, out);
-}
-
-/* A method of strings as a filter of anything. */
-static int on_text(struct nl_jinja_run *run, jinja_function *function, struct jv *a, struct jv *out)
-{
-    struct jv value = a[0];
-    return nl_jv_to_string(run, value, &a[0]) != 0 ? -1 : function(run, a, out);
-}
-
-static int filter_upper(struct nl_jinja_run *run, struct jv *a, struct jv *out)
-{
-    return on_text(run, nl_jinja_upper, a, out);
-}
-
-static int filter_lower(struct nl_jinja_run *run, struct jv *a, struct jv *out)
-{
-    return on_text(run, nl_jinja_lower, a, out);
-}
-
-static int filter_capitalize(struct nl_jinja_run *run, struct jv *a, struct jv *out)
-{
-    return on_text(run, nl_jinja_capitalize, a, out);
-}
-
-static int filter_trim(struct nl_jinja_run *run, struct jv *a, struct jv *out)
-{
-    return on_text(run, nl_jinja_strip, a, out);
-}
-
-static int filter_center(struct nl_jinja_run *run, struct jv *a, struct jv *out)
-{
-    if (jv_is(a[1], JV_MISSING))
-        a[1] = jv_int(80);
-    a[2] = (struct jv){0};
-    return on_text(run, nl_jinja_center, a, out);
-}
-
-static int filter_string(struct nl_jinja_run *run, struct jv *a, struct jv *out)
-{
-    return nl_jv_to_string(run, a[0], out);
-}
-
-static int filter_length(struct nl_jinja_run *run, struct jv *a, struct jv *out)
-{
-    int64_t length;
-    if (nl_jv_length(run, a[0], &length) != 0)
-        return -1;
-    *out = jv_int(length);
-    return 0;
+    return jv_int(nl_jv_length(run, a[0]));
 }
 
 /* a: value, default_value, boolean */
-static int filter_default(struct nl_jinja_run *run, struct jv *a, struct jv *out)
+static struct jv filter_default(struct nl_jinja_run *run, struct jv *a)
 {
-    bool boolean, truth = true;
-    if (flag(run, a[2], &boolean) != 0 || (boolean && nl_jv_truth(run, a[0], &truth) != 0))
-        return -1;
-    bool other = jv_is(a[0], JV_UNDEFINED) || !truth;
-    *out = !other ? a[0] : jv_is(a[1], JV_MISSING) ? jv_string("", 0) : a[1];
-    return 0;
+    bool boolean = nl_jv_flag(run, a[2]);
+    if (!jv_is(a[0], JV_UNDEFINED) && (!boolean || nl_jv_truth(run, a[0])))
+        return a[0];
+    return jv_is(a[1], JV_MISSING) ? jv_string("", 0) : a[1];
 }
 
 /* a: value, old, new, count */
-static int filter_replace(struct nl_jinja_run *run, struct jv *a, struct jv *out)
+static struct jv filter_replace(struct nl_jinja_run *run, struct jv *a)
 {
-    for (int i = 0; i < 3; i++) {
-        struct jv value = a[i];
-        if (nl_jv_to_string(run, value, &a[i]) != 0)
-            return -1;
-    }
+    a[1] = nl_jv_to_string(run, a[1]);
+    a[2] = nl_jv_to_string(run, a[2]);
     if (jv_is(a[3], JV_NONE))
-        a[3] = (struct jv){0};
-    return nl_jinja_replace(run, a, out);
+        a[3] = jv_missing();
+    return run->failed ? jv_missing() : nl_jinja_replace(run, a);
 }
 
-/* Words begin after white space and -({[<. */
-static int filter_title(struct nl_jinja_run *run, struct jv *a, struct jv *out)
+/* An indention: so many blanks, or a string. */
+static struct jv blanks(struct nl_jinja_run *run, struct jv width, const char *filter, int64_t otherwise)
 {
-    struct jv text = {0};
-    struct nl_buf made = {0};
-    bool inside = false;
-    int result = nl_jv_to_string(run, a[0], &text);
-    for (uint32_t i = 0; result == 0 && i < text.size;) {
-        unsigned size;
-        uint32_t c = nl_utf8_get(text.text + i, &size);
-        bool between = nl_jinja_is_space(c) || (c < 0x80 && c && strchr("-({[<", (int)c));
-        result = nl_jinja_put_case(run, c, inside && !between ? JINJA_LOWER : JINJA_UPPER, &made);
-        inside = !between;
-        i += size;
-    }
-    return nl_jv_take(run, &made, result == 0 ? nl_jinja_charge(run, 1 + text.size / 4) : -1, out);
-}
-
-static int filter_wordcount(struct nl_jinja_run *run, struct jv *a, struct jv *out)
-{
-    struct jv text = {0};
-    int64_t n = 0;
-    bool inside = false;
-    if (nl_jv_to_string(run, a[0], &text) != 0)
-        return -1;
-    for (uint32_t i = 0; i < text.size;) {
-        unsigned size;
-        uint32_t c = nl_utf8_get(text.text + i, &size);
-        enum nl_category category = nl_unicode_category(c);
-        bool word = c == '_' || (category >= NL_CAT_LL && category <= NL_CAT_LU) || nl_unicode_is_numeric(c);
-        n += word && !inside;
-        inside = word;
-        i += size;
-    }
-    *out = jv_int(n);
-    return nl_jinja_charge(run, 1 + text.size / 4);
+    if (jv_is(width, JV_STRING) && !width.safe)
+        return width;
+    return nl_jv_arithmetic(run, JINJA_MUL, jv_chars(" "),
+                            jv_int(nl_jv_to_int(run, width, filter, otherwise)));
 }
 
 /* a: value, width, first, blank */
-static int filter_indent(struct nl_jinja_run *run, struct jv *a, struct jv *out)
+static struct jv filter_indent(struct nl_jinja_run *run, struct jv *a)
 {
-    bool first, blank;
-    int64_t width = 4;
-    struct jv text, lines, args[2] = {{0}};
-    struct nl_buf indention = {0}, made = {0};
-    if (flag(run, a[2], &first) != 0 || flag(run, a[3], &blank) != 0 ||
-        nl_jv_arithmetic(run, JINJA_ADD, a[0], jv_string("\n", 1), &text) != 0)
-        return -1;
-    if (jv_is(text, JV_STRING) && text.safe)
-        return jinja_fail(run, NL_UNSUPPORTED, "'indent' of a string marked as safe");
-    if (!jv_is(a[1], JV_STRING) && !jv_is(a[1], JV_MISSING) &&
-        nl_jv_to_int(run, a[1], "'indent'", &width) != 0)
-        return -1;
-    if (width > 10000)
-        return jinja_fail(run, NL_UNSUPPORTED, "'indent' by so much");
-    if (jv_is(a[1], JV_STRING))
-        nl_buf_add(&indention, a[1].text, a[1].size);
-    for (int64_t i = 0; i < width && !jv_is(a[1], JV_STRING); i++)
-        nl_buf_putc(&indention, ' ');
-    args[0] = text;
-    int result = nl_jinja_splitlines(run, args, &lines);
-    for (size_t i = 0; result == 0 && i < lines.list->count; i++) {
-        struct jv line = lines.list->items[i];
+    bool first = nl_jv_flag(run, a[2]), blank = nl_jv_flag(run, a[3]);
+    struct jv indention = blanks(run, a[1], "'indent'", 4);
+    struct jv args[JINJA_ARGUMENTS] = {nl_jv_arithmetic(run, JINJA_ADD, a[0], jv_chars("\n"))};
+    struct nl_buf made = {0};
+    if (run->failed)
+        return args[0];
+    const struct jv_list *lines = nl_jinja_splitlines(run, args).list;
+    for (size_t i = 0; i < lines->count && !run->failed; i++) {
+        struct jv line = lines->items[i];
         if (i)
             nl_buf_putc(&made, '\n');
         if (i ? blank || line.size : first)
-            nl_buf_add(&made, indention.data, indention.size);
-        nl_buf_add(&made, line.text, line.size);
-        result = made.size > JINJA_MOST_OUTPUT ? nl_jinja_too_long(run)
-                                               : nl_jinja_charge(run, indention.size / 64);
+            nl_jinja_put(run, &made, indention);
+        nl_jinja_put(run, &made, line);
     }
-    nl_buf_free(&indention);
-    return nl_jv_take(run, &made, result, out);
-}
-
-static int slice_of(struct nl_jinja_run *run, struct jv text, int64_t end, struct jv *out)
-{
-    struct jv_slice head = {jv_none(), jv_int(end), jv_none()};
-    return nl_jv_getitem(run, text, (struct jv){.kind = JV_SLICE, .slice = &head}, out);
-}
-
-/* a: value, length, killwords, end, leeway */
-static int filter_truncate(struct nl_jinja_run *run, struct jv *a, struct jv *out)
-{
-    int64_t length = 255, leeway = 5, size, end_size;
-    struct jv end = jv_is(a[3], JV_MISSING) ? jv_chars("...") : a[3], head;
-    bool kill;
-    if ((!jv_is(a[1], JV_MISSING) && nl_jv_to_int(run, a[1], "'truncate'", &length) != 0) ||
-        (given(a[4]) && nl_jv_to_int(run, a[4], "'truncate'", &leeway) != 0) || flag(run, a[2], &kill) != 0 ||
-        nl_jv_length(run, a[0], &size) != 0 || nl_jv_length(run, end, &end_size) != 0)
-        return -1;
-    if (!jv_is(a[0], JV_STRING) || a[0].safe || !jv_is(end, JV_STRING))
-        return jinja_fail(run, NL_UNSUPPORTED, "'truncate' of what is not a string");
-    if (length < end_size || leeway < 0 || length > INT32_MAX || leeway > INT32_MAX)
-        return jinja_fail(run, NL_DATA, "'truncate' to such a length");
-    if (size <= length + leeway) {
-        *out = a[0];
-        return 0;
-    }
-    if (slice_of(run, a[0], length - end_size, &head) != 0)
-        return -1;
-    const char *blank = !kill && head.size ? memrchr(head.text, ' ', head.size) : NULL;
-    if (blank)
-        head.size = (uint32_t)(blank - head.text);
-    return nl_jv_concat(run, head, end, out);
-}
-
-static int filter_escape(struct nl_jinja_run *run, struct jv *a, struct jv *out)
-{
-    struct jv text = {0};
-    struct nl_buf made = {0};
-    if (nl_jv_to_string(run, a[0], &text) != 0)
-        return -1;
-    *out = text;
-    if (text.safe)
-        return 0;
-    for (uint32_t i = 0; i < text.size; i++) {
-        static const char plain[] = "&<>'\"";
-        static const char *const escaped[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
-        const char *found = text.text[i] ? strchr(plain, text.text[i]) : NULL;
-        if (found)
-            nl_buf_puts(&made, escaped[found - plain]);
-        else
-            nl_buf_putc(&made, text.text[i]);
-    }
-    int result = nl_jv_take(run, &made, nl_jinja_charge(run, 1 + text.size / 4), out);
-    out->safe = true;
-    return result;
-}
-
-static int filter_safe(struct nl_jinja_run *run, struct jv *a, struct jv *out)
-{
-    int result = nl_jv_to_string(run, a[0], out);
-    out->safe = true;
-    return result;
-}
-
-/* The indent of json.dumps: a number of blanks, or a string. */
-static int json_indent(struct nl_jinja_run *run, struct jv value, struct jinja_json_style *style)
-{
-    int64_t width;
-    style->has_indent = given(value);
-    style->comma = jv_chars(style->has_indent ? "," : ", ");
-    style->colon = jv_chars(": ");
-    style->indent = value;
-    if (!style->has_indent || jv_is(value, JV_STRING))
-        return 0;
-    if (nl_jv_to_int(run, value, "'tojson'", &width) != 0)
-        return -1;
-    return nl_jv_arithmetic(run, JINJA_MUL, jv_chars(" "), jv_int(width), &style->indent);
+    return nl_jv_take(run, &made);
 }
 
 /* a: value, ensure_ascii, indent, separators, sort_keys */
-static int filter_tojson(struct nl_jinja_run *run, struct jv *a, struct jv *out)
+static struct jv filter_tojson(struct nl_jinja_run *run, struct jv *a)
 {
-    struct jinja_json_style style = {0};
+    struct jinja_json_style style = {.ascii = nl_jv_flag(run, a[1]),
+                                     .sort_keys = nl_jv_flag(run, a[4]),
+                                     .has_indent = jv_is_given(a[2]),
+                                     .indent = jv_string("", 0),
+                                     .comma = jv_chars(jv_is_given(a[2]) ? "," : ", "),
+                                     .colon = jv_chars(": ")};
     struct nl_buf made = {0};
-    if (flag(run, a[1], &style.ascii) != 0 || flag(run, a[4], &style.sort_keys) != 0 ||
-        json_indent(run, a[2], &style) != 0)
-        return -1;
-    if (given(a[3])) {
-        const struct jv_list *pair = jv_is(a[3], JV_LIST) || jv_is(a[3], JV_TUPLE) ? a[3].list : NULL;
+    if (style.has_indent)
+        style.indent = blanks(run, a[2], "'tojson'", 0);
+    if (jv_is_given(a[3])) {
+        const struct jv_list *pair = jv_is_sequence(a[3]) ? a[3].list : NULL;
         if (!pair || pair->count != 2 || !jv_is(pair->items[0], JV_STRING) ||
             !jv_is(pair->items[1], JV_STRING))
-            return jinja_fail(run, NL_DATA, "'tojson' with separators that are not two strings");
+            return nl_jinja_fail(run, NL_DATA, "'tojson' with separators that are not two strings");
         style.comma = pair->items[0];
         style.colon = pair->items[1];
     }
-    return nl_jv_take(run, &made, nl_jv_json(run, a[0], &style, &made), out);
+    if (!run->failed)
+        nl_jv_json(run, a[0], &style, 0, &made);
+    return nl_jv_take(run, &made);
 }
 
 static const struct jinja_builtin filters[] = {
-    {"abs", nl_jinja_abs, "", 0},
-    {"attr", NULL, "name", 1},
-    {"batch", nl_jinja_batch, "linecount fill_with", 1},
-    {"capitalize", filter_capitalize, "", 0},
-    {"center", filter_center, "width", 0},
-    {"count", filter_length, "", 0},
-    {"d", filter_default, "default_value boolean", 0},
-    {"default", filter_default, "default_value boolean", 0},
-    {"dictsort", nl_jinja_dictsort, "case_sensitive by reverse", 0},
-    {"e", filter_escape, "", 0},
-    {"escape", filter_escape, "", 0},
-    {"filesizeformat", NULL, "binary", 0},
-    {"first", nl_jinja_first, "", 0},
-    {"float", nl_jinja_float, "default", 0},
-    {"forceescape", NULL, "", 0},
-    {"format", NULL, "*", 0},
-    {"groupby", NULL, "attribute default case_sensitive", 1},
-    {"indent", filter_indent, "width first blank", 0},
-    {"int", nl_jinja_int, "default base", 0},
-    {"items", nl_jinja_items, "", 0},
-    {"join", nl_jinja_join, "d attribute", 0},
-    {"last", nl_jinja_last, "", 0},
-    {"length", filter_length, "", 0},
-    {"list", nl_jinja_list, "", 0},
-    {"lower", filter_lower, "", 0},
-    {"map", NULL, "*", 0},
-    {"max", nl_jinja_max, "case_sensitive attribute", 0},
-    {"min", nl_jinja_min, "case_sensitive attribute", 0},
-    {"pprint", NULL, "", 0},
-    {"random", NULL, "", 0},
-    {"reject", NULL, "*", 0},
-    {"rejectattr", NULL, "*", 0},
-    {"replace", filter_replace, "old new count", 2},
-    {"reverse", nl_jinja_reverse, "", 0},
-    {"round", nl_jinja_round, "precision method", 0},
-    {"safe", filter_safe, "", 0},
-    {"select", NULL, "*", 0},
-    {"selectattr", NULL, "*", 0},
-    {"slice", nl_jinja_slice, "slices fill_with", 1},
-    {"sort", nl_jinja_sort, "reverse case_sensitive attribute", 0},
-    {"string", filter_string, "", 0},
-    {"striptags", NULL, "", 0},
-    {"sum", nl_jinja_sum, "attribute start", 0},
-    {"title", filter_title, "", 0},
-    {"tojson", filter_tojson, "ensure_ascii indent separators sort_keys", 0},
-    {"trim", filter_trim, "chars", 0},
-    {"truncate", filter_truncate, "length killwords end leeway", 0},
-    {"unique", nl_jinja_unique, "case_sensitive attribute", 0},
-    {"upper", filter_upper, "", 0},
-    {"urlencode", NULL, "", 0},
-    {"urlize", NULL, "*", 0},
-    {"wordcount", filter_wordcount, "", 0},
-    {"wordwrap", NULL, "*", 0},
-    {"xmlattr", NULL, "*", 0},
+    {"abs", nl_jinja_abs, "", 0, 0, false},
+    {"capitalize", nl_jinja_change_case, "", 0, JINJA_CAPITALIZED, true},
+    {"count", filter_length, "", 0, 0, false},
+    {"d", filter_default, "default_value boolean", 0, 0, false},
+    {"default", filter_default, "default_value boolean", 0, 0, false},
+    {"dictsort", nl_jinja_dictsort, "case_sensitive by reverse", 0, 0, false},
+    {"first", nl_jinja_first, "", 0, 0, false},
+    {"float", nl_jinja_float, "default", 0, 0, false},
+    {"indent", filter_indent, "width first blank", 0, 0, false},
+    {"int", nl_jinja_int, "default base", 0, 0, false},
+    {"items", nl_jinja_items, "", 0, 0, false},
+    {"join", nl_jinja_join, "d attribute", 0, 0, false},
+    {"last", nl_jinja_last, "", 0, 0, false},
+    {"length", filter_length, "", 0, 0, false},
+    {"list", nl_jinja_list, "", 0, 0, false},
+    {"lower", nl_jinja_change_case, "", 0, JINJA_LOWER, true},
+    {"map", nl_jinja_map, "*", 0, 0, false},
+    {"max", nl_jinja_extreme, "case_sensitive attribute", 0, 1, false},
+    {"min", nl_jinja_extreme, "case_sensitive attribute", 0, -1, false},
+    {"reject", nl_jinja_select, "*", 0, JINJA_REJECT, false},
+    {"rejectattr", nl_jinja_select, "*", 0, JINJA_REJECT | JINJA_BY_ATTRIBUTE, false},
+    {"replace", filter_replace, "old new count", 2, 0, true},
+    {"reverse", nl_jinja_reverse, "", 0, 0, false},
+    {"round", nl_jinja_round, "precision method", 0, 0, false},
+    {"safe", filter_string, "", 0, 1, true},
+    {"select", nl_jinja_select, "*", 0, 0, false},
+    {"selectattr", nl_jinja_select, "*", 0, JINJA_BY_ATTRIBUTE, false},
+    {"sort", nl_jinja_sort, "reverse case_sensitive attribute", 0, 0, false},
+    {"string", filter_string, "", 0, 0, true},
+    {"sum", nl_jinja_sum, "attribute start", 0, 0, false},
+    {"title", nl_jinja_title, "", 0, 0, true},
+    {"tojson", filter_tojson, "ensure_ascii indent separators sort_keys", 0, 0, false},
+    {"trim", nl_jinja_strip, "chars", 0, JINJA_LEFT | JINJA_RIGHT, true},
+    {"unique", nl_jinja_unique, "case_sensitive attribute", 0, 0, false},
+    {"upper", nl_jinja_change_case, "", 0, JINJA_UPPER, true},
+    {0},
 };
 
-static const struct jinja_builtin *find_filter(struct jv name)
-{
-    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
-        if (jv_text_is(name, filters[i].name))
-            return &filters[i];
-    return NULL;
-}
+/* Those of jinja2 that are not supported: an error only when they are reached. */
+static const char other_filters[] =
+    " attr batch center e escape filesizeformat forceescape format groupby pprint random slice striptags "
+    "truncate urlencode urlize wordcount wordwrap xmlattr ";
 
 bool nl_jinja_has_filter(struct jv name)
 {
-    return find_filter(name);
+    return nl_jinja_find(filters, name) || nl_jinja_is_listed(name, other_filters);
 }
 
-static int filter_format(struct nl_jinja_run *run, struct jv value, const struct jinja_args *args,
-                         struct jv *out)
+struct jv nl_jinja_filter(struct nl_jinja_run *run, struct jv name, struct jv value,
+                          const struct jinja_args *args)
 {
-    struct jv text = {0};
-    struct jv_list values = {.items = args->values, .count = args->count};
-    if (args->n_named)
-        return jinja_fail(run, NL_UNSUPPORTED, "'format' with arguments by name");
-    return nl_jv_to_string(run, value, &text) != 0
-               ? -1
-               : nl_jinja_percent(run, text, jv_of_list(&values, JV_TUPLE), out);
+    const struct jinja_builtin *filter = nl_jinja_find(filters, name);
+    if (!filter)
+        return nl_jinja_fail(run, NL_UNSUPPORTED, "no filter '%.*s'", JINJA_SHOWN(name));
+    if (value.safe && !nl_jinja_is_listed(name, " safe string tojson length count default d replace "))
+        return nl_jinja_fail(run, NL_UNSUPPORTED, "filter '%s' of a string marked as safe", filter->name);
+    return nl_jinja_call_builtin(run, filter, value, args);
 }
 
-int nl_jinja_filter(struct nl_jinja_run *run, struct jv name, struct jv value, const struct jinja_args *args,
-                    struct jv *out)
+/* What stands behind `is`. */
+#define KIND(kind) (1u << (kind))
+enum {
+    TEXT_AND_LISTS = KIND(JV_UNDEFINED) | KIND(JV_STRING) | KIND(JV_LIST) | KIND(JV_TUPLE) | KIND(JV_DICT) |
+                     KIND(JV_RANGE),
+};
+
+static const struct test {
+    const char *names;
+    enum { OF_KIND, COMPARES, DIVIDES, IS_ODD, IS_EVEN, IS_TRUE, IS_FALSE, REFUSED } how;
+    unsigned what; /* kinds, or the enum jv_comparison with the argument */
+} tests[] = {
+    {" defined ", OF_KIND, ~KIND(JV_UNDEFINED)},
+    {" undefined ", OF_KIND, KIND(JV_UNDEFINED)},
+    {" none ", OF_KIND, KIND(JV_NONE)},
+    {" boolean ", OF_KIND, KIND(JV_BOOL)},
+    {" integer ", OF_KIND, KIND(JV_INT)},
+    {" float ", OF_KIND, KIND(JV_FLOAT)},
+    {" number ", OF_KIND, KIND(JV_BOOL) | KIND(JV_INT) | KIND(JV_FLOAT)},
+    {" string ", OF_KIND, KIND(JV_STRING)},
+    {" mapping ", OF_KIND, KIND(JV_DICT)},
+    {" sequence ", OF_KIND, TEXT_AND_LISTS},
+    {" iterable ", OF_KIND, TEXT_AND_LISTS | KIND(JV_VIEW) | KIND(JV_ITERATOR) | KIND(JV_LOOP)},
+    {" callable ", OF_KIND, KIND(JV_MACRO) | KIND(JV_FUNCTION) | KIND(JV_LOOP) | KIND(JV_UNDEFINED)},
+    {" eq == equalto ", COMPARES, JV_EQ},
+    {" ne != ", COMPARES, JV_NE},
+    {" gt > greaterthan ", COMPARES, JV_GT},
+    {" ge >= ", COMPARES, JV_GE},
+    {" lt < lessthan ", COMPARES, JV_LT},
+    {" le <= ", COMPARES, JV_LE},
+    {" in ", COMPARES, JV_IN},
+    {" divisibleby ", DIVIDES, 0},
+    {" odd ", IS_ODD, 0},
+    {" even ", IS_EVEN, 0},
+    {" true ", IS_TRUE, 0},
+    {" false ", IS_FALSE, 0},
+    {" lower upper sameas filter test escaped ", REFUSED, 0}, /* only when they are reached */
+};
+
+static const struct test *find_test(struct jv name)
 {
-    const struct jinja_builtin *filter = find_filter(name);
-    struct jv a[1 + JINJA_MOST_PARAMETERS];
-    if (jv_text_is(name, "format"))
-        return filter_format(run, value, args, out);
-    if (filter && strstr(" map select reject selectattr rejectattr ", filter->name) &&
-        filter->parameters[0] == '*')
-        return nl_jinja_lazy_filter(run, name, value, args, out);
-    if (!filter || !filter->function)
-        return jinja_fail(run, NL_UNSUPPORTED, "no filter '%.*s'",
-                          (int)(jv_is(name, JV_STRING) && name.size < 100 ? name.size : 0),
-                          jv_is(name, JV_STRING) ? name.text : "");
-    return nl_jinja_bind(run, filter, value, args, a) != 0 ? -1 : filter->function(run, a, out);
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+        if (nl_jinja_is_listed(name, tests[i].names))
+            return &tests[i];
+    return NULL;
+}
+
+bool nl_jinja_has_test(struct jv name)
+{
+    return find_test(name);
+}
+
+static bool rest_is(struct nl_jinja_run *run, struct jv value, struct jv divisor, int64_t wanted)
+{
+    return nl_jv_equal(run, nl_jv_arithmetic(run, JINJA_MOD, value, divisor), jv_int(wanted));
+}
+
+bool nl_jinja_test(struct nl_jinja_run *run, struct jv name, struct jv value, const struct jinja_args *args)
+{
+    const struct test *test = find_test(name);
+    size_t wanted = test && (test->how == COMPARES || test->how == DIVIDES);
+    if (!test || test->how == REFUSED)
+        nl_jinja_fail(run, NL_UNSUPPORTED, "no test '%.*s'", JINJA_SHOWN(name));
+    else if (args->named->count || args->list->count != wanted)
+        nl_jinja_fail(run, NL_UNSUPPORTED, "more or other arguments of test '%.*s'", JINJA_SHOWN(name));
+    if (run->failed)
+        return false;
+    switch (test->how) {
+    case OF_KIND:
+        return test->what & KIND(value.kind);
+    case COMPARES:
+        return nl_jv_compare(run, (enum jv_comparison)test->what, value, args->list->items[0]);
+    case DIVIDES:
+        return rest_is(run, value, args->list->items[0], 0);
+    case IS_ODD:
+    case IS_EVEN:
+        return rest_is(run, value, jv_int(2), test->how == IS_ODD);
+    default:
+        return jv_is(value, JV_BOOL) && value.integer == (test->how == IS_TRUE);
+    }
 }

@@ -1,4 +1,5 @@
-/* Source to tokens. The rules, their order and what they do to white space are those of jinja2/lexer.py. */
+/* Source to tokens, and how the parser takes them. The rules, their order and what they do to white space are
+   those of jinja2/lexer.py. */
 #include <stdlib.h>
 
 #include "jinja_tree.h"
@@ -16,21 +17,26 @@ struct lexer {
     unsigned n_brackets;
 };
 
-static const char operators[] = "+-/*%~[](){}><=.:|,;"; /* from JT_ADD on */
-
-static int add_token(struct lexer *lexer, enum jt_kind kind, uint32_t line, struct jv value)
+static void add_token(struct lexer *lexer, int kind, uint32_t line, struct jv value)
 {
     struct jinja_compile *compile = lexer->compile;
+    if (compile->failed)
+        return;
     if (nl_grow(&compile->tokens, &compile->capacity, compile->n_tokens + 1, sizeof *compile->tokens,
                 "template", compile->error) != 0)
-        return -1;
-    compile->tokens[compile->n_tokens++] = (struct jt){.kind = kind, .line = line, .value = value};
-    return 0;
+        compile->failed = true;
+    else
+        compile->tokens[compile->n_tokens++] = (struct jt){.kind = kind, .line = line, .value = value};
 }
 
-static int add_plain(struct lexer *lexer, enum jt_kind kind, uint32_t line)
+static void add_text(struct lexer *lexer, int kind, const char *text, size_t size)
 {
-    return add_token(lexer, kind, line, (struct jv){0});
+    char *copy = nl_jinja_compile_alloc(lexer->compile, size + 1);
+    if (kind == JT_DATA && size == 0)
+        return;
+    if (copy && size)
+        memcpy(copy, text, size);
+    add_token(lexer, kind, lexer->line, jv_string(copy, size));
 }
 
 /* Steps over `size` bytes, counting lines. */
@@ -50,12 +56,9 @@ static int peek(const struct lexer *lexer, size_t ahead)
 static size_t space_at(const struct lexer *lexer, size_t ahead)
 {
     size_t at = lexer->at + ahead;
-    while (at < lexer->size) {
-        unsigned size;
-        if (!nl_jinja_is_space(nl_utf8_get(lexer->source + at, &size)))
-            break;
-        at += size;
-    }
+    unsigned size;
+    for (; at < lexer->size && nl_jinja_is_space(nl_utf8_get(lexer->source + at, &size)); at += size)
+        ;
     return at - lexer->at - ahead;
 }
 
@@ -77,17 +80,6 @@ static size_t strip_before(const struct lexer *lexer, const char *text, size_t s
     if (sign == '-')
         return kept;
     return kept == line && (line > 0 || lexer->line_starting) ? line : size;
-}
-
-static int add_data(struct lexer *lexer, const char *text, size_t size)
-{
-    if (size == 0)
-        return 0;
-    char *copy = nl_jinja_compile_alloc(lexer->compile, size);
-    if (!copy)
-        return -1;
-    memcpy(copy, text, size);
-    return add_token(lexer, JT_DATA, lexer->line, jv_string(copy, size));
 }
 
 /* The end of a tag at this place: "%}" with its signs; 0 when it is none. `trims`: a newline after it goes.
@@ -113,18 +105,17 @@ static void end_tag(struct lexer *lexer, size_t size)
     lexer->line_starting = lexer->source[lexer->at - 1] == '\n';
 }
 
-static int lex_comment(struct lexer *lexer)
+static void lex_comment(struct lexer *lexer)
 {
-    uint32_t line = lexer->line;
     for (size_t ahead = 0; ahead < lexer->size - lexer->at; ahead++) {
         int c = peek(lexer, ahead);
         size_t size = c == '#' || c == '+' || c == '-' ? tag_end(lexer, ahead, "#}", true, true) : 0;
         if (size) {
             end_tag(lexer, ahead + size);
-            return 0;
+            return;
         }
     }
-    return nl_jinja_compile_error(lexer->compile, NL_DATA, line, "a comment has no end");
+    nl_jinja_refuse(lexer->compile, NL_DATA, lexer->line, "a comment has no end");
 }
 
 /* The size of a tag that holds just `word`: "{%- word -%}"; *sign gets what stands after "{%". */
@@ -146,21 +137,19 @@ static size_t word_tag(const struct lexer *lexer, size_t ahead, const char *word
 }
 
 /* From behind {% raw %}. */
-static int lex_raw(struct lexer *lexer)
+static void lex_raw(struct lexer *lexer)
 {
-    uint32_t line = lexer->line;
     for (size_t ahead = 0; ahead < lexer->size - lexer->at; ahead++) {
         int sign;
         size_t size = word_tag(lexer, ahead, "endraw", true, true, &sign);
         if (!size)
             continue;
         const char *text = lexer->source + lexer->at;
-        if (add_data(lexer, text, strip_before(lexer, text, ahead, sign, false)) != 0)
-            return -1;
+        add_text(lexer, JT_DATA, text, strip_before(lexer, text, ahead, sign, false));
         end_tag(lexer, ahead + size);
-        return 0;
+        return;
     }
-    return nl_jinja_compile_error(lexer->compile, NL_DATA, line, "a raw block has no end");
+    nl_jinja_refuse(lexer->compile, NL_DATA, lexer->line, "a raw block has no end");
 }
 
 static bool is_digit_of(int c, int base)
@@ -197,50 +186,27 @@ static size_t float_at(const struct lexer *lexer)
     return fraction ? at : 0;
 }
 
-static size_t integer_at(const struct lexer *lexer, int *base)
+static void lex_number(struct lexer *lexer)
 {
-    int first = peek(lexer, 0), second = peek(lexer, 1) | 32;
-    *base = 10;
-    if (first != '0')
-        return digits_at(lexer, 0, 10);
-    int prefix = second == 'b' ? 2 : second == 'o' ? 8 : second == 'x' ? 16 : 0;
-    size_t skip = prefix && peek(lexer, 2) == '_' ? 3 : 2;
-    size_t digits = prefix ? digits_at(lexer, skip, prefix) : 0;
-    if (digits) {
-        *base = prefix;
-        return skip + digits;
-    }
-    return digits_at(lexer, 0, 1); /* zeros */
-}
-
-static int lex_number(struct lexer *lexer)
-{
-    int base = 10;
     size_t size = float_at(lexer);
     bool is_float = size > 0;
-    if (!is_float)
-        size = integer_at(lexer, &base);
-    struct nl_buf digits = {0};
-    for (size_t i = base == 10 ? 0 : 2; i < size; i++)
-        if (peek(lexer, i) != '_')
-            nl_buf_putc(&digits, (char)peek(lexer, i));
-    int result = nl_buf_check(&digits, "number", lexer->compile->error);
-    struct jv value = jv_string(digits.data, digits.size);
-    if (result == 0 && is_float) {
-        double number = 0;
-        nl_jv_parse_float(value, &number);
-        result = add_token(lexer, JT_FLOAT, lexer->line, jv_float(number));
-    } else if (result == 0) {
-        int64_t integer = 0;
-        if (nl_jv_parse_int(NULL, value, base, &integer) == 1)
-            result = add_token(lexer, JT_INTEGER, lexer->line, jv_int(integer));
-        else
-            result = nl_jinja_compile_error(lexer->compile, NL_UNSUPPORTED, lexer->line,
-                                            "an integer of more than 64 bits");
+    int second = peek(lexer, 1) | 32;
+    double number = 0;
+    int64_t integer = 0;
+    if (!is_float) /* after a zero only zeros */
+        size = digits_at(lexer, 0, peek(lexer, 0) == '0' ? 1 : 10);
+    struct jv text = jv_string(lexer->source + lexer->at, size);
+    if (is_float) {
+        nl_jv_parse_float(NULL, text, &number);
+        add_token(lexer, JT_NUMBER, lexer->line, jv_float(number));
+    } else if (nl_jv_parse_int(NULL, text, 10, &integer) != 1 ||
+               (peek(lexer, 0) == '0' && (second == 'b' || second == 'o' || second == 'x'))) {
+        nl_jinja_refuse(lexer->compile, NL_UNSUPPORTED, lexer->line,
+                        "an integer of more than 64 bits, or not decimal");
+    } else {
+        add_token(lexer, JT_NUMBER, lexer->line, jv_int(integer));
     }
-    nl_buf_free(&digits);
     advance(lexer, size);
-    return result;
 }
 
 /* The escape at text[0] == '\\'; how many bytes it has, 0 when it is wrong or not supported. */
@@ -249,96 +215,81 @@ static size_t unescape(const char *text, size_t size, struct nl_buf *out)
     static const char plain[] = "\\'\"abfnrtv", meaning[] = "\\'\"\a\b\f\n\r\t\v";
     unsigned char c = size > 1 ? (unsigned char)text[1] : 0;
     const char *found = c ? strchr(plain, c) : NULL;
+    size_t most = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
+    uint32_t point = 0;
+    char utf8[4];
     if (found) {
         nl_buf_putc(out, meaning[found - plain]);
         return 2;
     }
     if (c == '\n')
         return 2;
-    if (c >=
-        0x80) { /* Python sees the escaped spelling of the character there, its backslash being escaped */
-        unsigned length;
-        uint32_t point = nl_utf8_get(text + 1, &length);
-        nl_buf_printf(out,
-                      point < 0x100     ? "\\x%02x"
-                      : point < 0x10000 ? "\\u%04x"
-                                        : "\\U%08x",
-                      (unsigned)point);
-        return 1 + length;
-    }
-    int base = c == 'x' || c == 'u' || c == 'U' ? 16 : 8;
-    size_t first = base == 16 ? 2 : 1, most = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 3, n = 0;
-    uint32_t point = 0;
-    while (n < most && first + n < size && is_digit_of((unsigned char)text[first + n], base)) {
-        char digit[2] = {text[first + n++], 0};
-        point = point * (uint32_t)base + (uint32_t)strtoul(digit, NULL, 16);
-    }
-    if (base == 8 && n == 0 && c != 'N') {
-        nl_buf_putc(out, '\\'); /* no escape at all */
+    if (c == 0 || c >= 0x80 || c == 'N' || (c >= '0' && c <= '7'))
+        return 0;
+    if (most == 0) { /* no escape at all */
+        nl_buf_putc(out, '\\');
         return 1;
     }
-    if (n == 0 || (base == 16 && n < most) || point > 0x10ffff || (point >= 0xd800 && point < 0xe000))
+    for (size_t i = 2; i < 2 + most; i++) {
+        if (i >= size || !is_digit_of((unsigned char)text[i], 16))
+            return 0;
+        char digit[2] = {text[i], 0};
+        point = 16 * point + (uint32_t)strtoul(digit, NULL, 16);
+    }
+    if (point > 0x10ffff || (point >= 0xd800 && point < 0xe000))
         return 0;
-    char utf8[4];
     nl_buf_add(out, utf8, nl_utf8_put(point, utf8));
-    return first + n;
+    return 2 + most;
 }
 
-static int lex_string(struct lexer *lexer)
+static void lex_string(struct lexer *lexer)
 {
-    char quote = lexer->source[lexer->at];
-    size_t end = 1;
-    while (peek(lexer, end) >= 0 && peek(lexer, end) != quote)
-        end += peek(lexer, end) == '\\' ? 2 : 1;
-    if (peek(lexer, end) < 0)
-        return nl_jinja_compile_error(lexer->compile, NL_DATA, lexer->line, "a string has no end");
-    struct nl_buf text = {0};
     const char *from = lexer->source + lexer->at;
-    size_t at = 1, size = 1;
-    while (at < end && size) {
+    struct nl_buf text = {0};
+    size_t end = 1, size = 1;
+    while (peek(lexer, end) >= 0 && peek(lexer, end) != from[0])
+        end += peek(lexer, end) == '\\' ? 2 : 1;
+    if (peek(lexer, end) < 0) {
+        nl_jinja_refuse(lexer->compile, NL_DATA, lexer->line, "a string has no end");
+        return;
+    }
+    for (size_t at = 1; at < end && size; at += size) {
         size = from[at] == '\\' ? unescape(from + at, end - at, &text) : 1;
         if (from[at] != '\\')
             nl_buf_putc(&text, from[at]);
-        at += size;
     }
-    int result = nl_buf_check(&text, "string", lexer->compile->error);
-    if (result == 0 && size == 0)
-        result = nl_jinja_compile_error(lexer->compile, NL_UNSUPPORTED, lexer->line,
-                                        "an escape in a string that is wrong or not supported");
-    char *copy = result == 0 ? nl_jinja_compile_alloc(lexer->compile, text.size + 1) : NULL;
-    if (copy && text.size)
-        memcpy(copy, text.data, text.size);
-    if (copy)
-        result = add_token(lexer, JT_STRING, lexer->line, jv_string(copy, text.size));
+    if (size == 0)
+        nl_jinja_refuse(lexer->compile, NL_UNSUPPORTED, lexer->line,
+                        "an escape in a string that is wrong or not supported");
+    if (nl_buf_check(&text, "string", lexer->compile->error) != 0)
+        lexer->compile->failed = true;
+    add_text(lexer, JT_STRING, text.data, text.size);
     nl_buf_free(&text);
     advance(lexer, end + 1);
-    return copy ? result : -1;
 }
 
-static int lex_operator(struct lexer *lexer)
+static void lex_operator(struct lexer *lexer)
 {
     static const char *const doubles[] = {"//", "**", "==", "!=", ">=", "<="};
-    char c = lexer->source[lexer->at];
-    for (size_t i = 0; i < sizeof doubles / sizeof *doubles; i++)
+    struct jinja_compile *compile = lexer->compile;
+    int c = peek(lexer, 0);
+    for (int i = 0; i < (int)(sizeof doubles / sizeof *doubles); i++)
         if (c == doubles[i][0] && peek(lexer, 1) == doubles[i][1]) {
             lexer->at += 2;
-            return add_plain(lexer, (enum jt_kind)(JT_FLOORDIV + i), lexer->line);
+            add_token(lexer, JT_FLOORDIV + i, lexer->line, jv_missing());
+            return;
         }
-    const char *found = c ? strchr(operators, c) : NULL;
-    if (!found)
-        return nl_jinja_compile_error(lexer->compile, (unsigned char)c < 0x80 ? NL_DATA : NL_UNSUPPORTED,
-                                      lexer->line, "unexpected character '%c'",
-                                      (unsigned char)c < 0x80 ? c : '?');
-    if (strchr("({[", c)) {
-        if (lexer->n_brackets == MOST_BRACKETS)
-            return nl_jinja_compile_error(lexer->compile, NL_UNSUPPORTED, lexer->line,
-                                          "too many open brackets");
-        lexer->brackets[lexer->n_brackets++] = c == '(' ? ')' : c == '[' ? ']' : '}';
-    } else if (strchr(")}]", c) && (lexer->n_brackets == 0 || lexer->brackets[--lexer->n_brackets] != c)) {
-        return nl_jinja_compile_error(lexer->compile, NL_DATA, lexer->line, "unexpected '%c'", c);
-    }
+    if (c == 0 || c >= 0x80 || !strchr("+-/*%~[](){}><=.:|,;", c))
+        nl_jinja_refuse(compile, c < 0x80 ? NL_DATA : NL_UNSUPPORTED, lexer->line,
+                        "unexpected character '%c'", c > ' ' && c < 0x7f ? c : '?');
+    else if (strchr("({[", c) && lexer->n_brackets == MOST_BRACKETS)
+        nl_jinja_refuse(compile, NL_UNSUPPORTED, lexer->line, "too many open brackets");
+    else if (strchr("({[", c))
+        lexer->brackets[lexer->n_brackets++] = (char)(c == '(' ? ')' : c + 2);
+    else if (strchr(")}]", c) && (lexer->n_brackets == 0 || lexer->brackets[--lexer->n_brackets] != c))
+        nl_jinja_refuse(compile, NL_DATA, lexer->line, "unexpected '%c'", c);
     lexer->at++;
-    return add_plain(lexer, (enum jt_kind)(JT_ADD + (found - operators)), lexer->line);
+    add_token(lexer, c, lexer->line, jv_missing());
 }
 
 static bool is_name(int c)
@@ -346,76 +297,71 @@ static bool is_name(int c)
     return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z' && c < 0x80);
 }
 
-static int lex_name(struct lexer *lexer)
+static void lex_name(struct lexer *lexer)
 {
     size_t size = 0;
     while (is_name(peek(lexer, size)))
         size++;
-    char *copy = nl_jinja_compile_alloc(lexer->compile, size);
-    if (!copy)
-        return -1;
-    memcpy(copy, lexer->source + lexer->at, size);
+    add_text(lexer, JT_NAME, lexer->source + lexer->at, size);
     lexer->at += size;
-    return add_token(lexer, JT_NAME, lexer->line, jv_string(copy, size));
 }
 
 /* Inside a tag, up to and with its end. */
-static int lex_tag(struct lexer *lexer, bool variable)
+static void lex_tag(struct lexer *lexer, bool variable)
 {
     uint32_t line = lexer->line;
-    int result = 0;
-    while (result == 0 && lexer->at < lexer->size) {
+    while (lexer->at < lexer->size && !lexer->compile->failed) {
         size_t end = lexer->n_brackets ? 0 : tag_end(lexer, 0, variable ? "}}" : "%}", !variable, !variable);
         size_t space = end ? 0 : space_at(lexer, 0);
         int c = peek(lexer, 0);
         if (end) {
-            result = add_plain(lexer, variable ? JT_VARIABLE_END : JT_BLOCK_END, lexer->line);
+            add_token(lexer, variable ? JT_VARIABLE_END : JT_BLOCK_END, lexer->line, jv_missing());
             end_tag(lexer, end);
-            return result;
+            return;
         }
         if (space)
             advance(lexer, space);
         else if (c >= '0' && c <= '9')
-            result = lex_number(lexer);
+            lex_number(lexer);
         else if (is_name(c))
-            result = lex_name(lexer);
+            lex_name(lexer);
         else if (c == '\'' || c == '"')
-            result = lex_string(lexer);
+            lex_string(lexer);
         else
-            result = lex_operator(lexer);
+            lex_operator(lexer);
     }
-    return result != 0 ? -1 : nl_jinja_compile_error(lexer->compile, NL_DATA, line, "a tag has no end");
+    nl_jinja_refuse(lexer->compile, NL_DATA, line, "a tag has no end");
 }
 
 /* The text up to the next tag, and the tag. */
-static int lex_root(struct lexer *lexer)
+static void lex_root(struct lexer *lexer)
 {
     const char *text = lexer->source + lexer->at;
     size_t left = lexer->size - lexer->at, size = 0;
     while (size + 1 < left && !(text[size] == '{' && text[size + 1] && strchr("{%#", text[size + 1])))
         size++;
     if (size + 1 >= left) {
-        int result = add_data(lexer, text, left);
-        advance(lexer, left);
-        return result;
+        add_text(lexer, JT_DATA, text, left);
+        lexer->at = lexer->size;
+        return;
     }
     char kind = text[size + 1];
     int sign = peek(lexer, size + 2), ignored;
-    if (add_data(lexer, text, strip_before(lexer, text, size, sign, kind == '{')) != 0)
-        return -1;
+    add_text(lexer, JT_DATA, text, strip_before(lexer, text, size, sign, kind == '{'));
     advance(lexer, size);
     size_t raw = kind == '%' ? word_tag(lexer, 0, "raw", false, false, &ignored) : 0;
     if (raw) {
         end_tag(lexer, raw);
-        return lex_raw(lexer);
+        lex_raw(lexer);
+        return;
     }
-    uint32_t line = lexer->line;
     lexer->at += 2 + (sign == '-' || sign == '+');
-    if (kind == '#')
-        return lex_comment(lexer);
-    if (add_plain(lexer, kind == '{' ? JT_VARIABLE_BEGIN : JT_BLOCK_BEGIN, line) != 0)
-        return -1;
-    return lex_tag(lexer, kind == '{');
+    if (kind == '#') {
+        lex_comment(lexer);
+        return;
+    }
+    add_token(lexer, kind == '{' ? JT_VARIABLE_BEGIN : JT_BLOCK_BEGIN, lexer->line, jv_missing());
+    lex_tag(lexer, kind == '{');
 }
 
 /* Newlines of any kind become LF, and one at the end goes. */
@@ -430,26 +376,94 @@ static size_t normalize_newlines(char *text, size_t size)
     return n > 0 && text[n - 1] == '\n' ? n - 1 : n;
 }
 
-int nl_jinja_lex(struct jinja_compile *compile, const char *source, size_t length)
+void nl_jinja_lex(struct jinja_compile *compile, const char *source, size_t length)
 {
-    if (length > JINJA_MOST_SOURCE)
-        return nl_jinja_compile_error(compile, NL_UNSUPPORTED, 1, "a template of more than %d bytes",
-                                      JINJA_MOST_SOURCE);
     size_t good = nl_utf8_check(source, length, NULL);
-    if (good < length)
-        return nl_fail(compile->error, NL_DATA, "not UTF-8: %s: byte %zu", compile->template->name, good);
     char *text = malloc(length + 1);
-    if (!text)
-        return nl_fail_memory(compile->error, "template");
-    if (length)
-        memcpy(text, source, length);
     struct lexer lexer = {.compile = compile, .source = text, .line = 1, .line_starting = true};
-    lexer.size = normalize_newlines(text, length);
-    int result = 0;
-    while (result == 0 && lexer.at < lexer.size)
-        result = lex_root(&lexer);
-    if (result == 0)
-        result = add_plain(&lexer, JT_END, lexer.line);
+    if (length > JINJA_MOST_SOURCE) {
+        nl_jinja_refuse(compile, NL_UNSUPPORTED, 1, "a template of more than %d bytes", JINJA_MOST_SOURCE);
+    } else if (good < length || !text) {
+        compile->failed = true;
+        if (text)
+            nl_fail(compile->error, NL_DATA, "not UTF-8: %s: byte %zu", compile->template->name, good);
+        else
+            nl_fail_memory(compile->error, "template");
+    } else {
+        if (length)
+            memcpy(text, source, length);
+        lexer.size = normalize_newlines(text, length);
+    }
+    while (lexer.at < lexer.size && !compile->failed)
+        lex_root(&lexer);
+    add_token(&lexer, JT_END, lexer.line, jv_missing());
     free(text);
-    return result;
+}
+
+struct jt *nl_jinja_current(struct jinja_compile *compile)
+{
+    return &compile->tokens[compile->at];
+}
+
+int nl_jinja_kind_ahead(const struct jinja_compile *compile)
+{
+    return compile->tokens[compile->at + (compile->at + 1 < compile->n_tokens)].kind;
+}
+
+bool nl_jinja_at_name(struct jinja_compile *compile, const char *name)
+{
+    const struct jt *token = nl_jinja_current(compile);
+    return token->kind == JT_NAME && jv_text_is(token->value, name);
+}
+
+struct jt *nl_jinja_take(struct jinja_compile *compile)
+{
+    struct jt *token = nl_jinja_current(compile);
+    if (token->kind != JT_END)
+        compile->at++;
+    return token;
+}
+
+bool nl_jinja_skip(struct jinja_compile *compile, int kind)
+{
+    bool there = nl_jinja_current(compile)->kind == kind;
+    if (there)
+        nl_jinja_take(compile);
+    return there;
+}
+
+bool nl_jinja_skip_name(struct jinja_compile *compile, const char *name)
+{
+    bool there = nl_jinja_at_name(compile, name);
+    if (there)
+        nl_jinja_take(compile);
+    return there;
+}
+
+void nl_jinja_refuse_token(struct jinja_compile *compile)
+{
+    static const char *const others[] = {"the end", "text",   "'{{'",     "'}}'",     "'{%'",
+                                         "'%}'",    "a name", "a string", "a number", "'//'",
+                                         "'**'",    "'=='",   "'!='",     "'>='",     "'<='"};
+    const struct jt *token = nl_jinja_current(compile);
+    if (token->kind == JT_NAME)
+        nl_jinja_refuse(compile, NL_DATA, token->line, "unexpected '%.*s'", JINJA_SHOWN(token->value));
+    else if (token->kind >= JT_END)
+        nl_jinja_refuse(compile, NL_DATA, token->line, "unexpected %s", others[token->kind - JT_END]);
+    else
+        nl_jinja_refuse(compile, NL_DATA, token->line, "unexpected '%c'", token->kind);
+}
+
+struct jt *nl_jinja_expect(struct jinja_compile *compile, int kind)
+{
+    if (nl_jinja_current(compile)->kind != kind)
+        nl_jinja_refuse_token(compile);
+    return nl_jinja_take(compile);
+}
+
+bool nl_jinja_deeper(struct jinja_compile *compile, uint32_t line)
+{
+    if (++compile->depth > JINJA_MOST_NESTING)
+        nl_jinja_refuse(compile, NL_UNSUPPORTED, line, "tags or an expression nested too deeply");
+    return !compile->failed;
 }

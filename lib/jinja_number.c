@@ -1,67 +1,58 @@
-/* Arithmetic, as Python's, in 64 bits: what does not fit is refused. */
+/* Arithmetic, as Python's, in 64 bits: what does not fit is refused. The filters that make numbers. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "jinja_value.h"
 #include "locale_c.h"
 #include "unicode.h"
 
-static int too_big(struct nl_jinja_run *run)
+static struct jv too_big(struct nl_jinja_run *run)
 {
-    return run ? jinja_fail(run, NL_UNSUPPORTED, "an integer of more than 64 bits") : -1;
+    return nl_jinja_fail(run, NL_UNSUPPORTED, "an integer of more than 64 bits");
 }
 
-static int divide_by_zero(struct nl_jinja_run *run)
+/* jinja2 writes a negative constant into Python code without brackets, so that -3 ** x is -(3 ** x) there. */
+static struct jv power(struct nl_jinja_run *run, struct jv a, struct jv b)
 {
-    return jinja_fail(run, NL_DATA, "division by zero");
-}
-
-static int int_power(struct nl_jinja_run *run, int64_t base, int64_t exponent, struct jv *out)
-{
-    int64_t result = 1;
-    if (exponent < 0) {
-        if (base == 0)
-            return divide_by_zero(run);
-        *out = jv_float(pow((double)base, (double)exponent));
-        return 0;
+    int64_t result = 1, base = a.integer;
+    if (jv_double(a) <= 0)
+        return nl_jinja_fail(run, NL_UNSUPPORTED, "a power of a number that is not positive");
+    if (!jv_is_integral(a) || !jv_is_integral(b) || b.integer < 0) {
+        double number = pow(jv_double(a), jv_double(b));
+        if (isinf(number) && isfinite(jv_double(a)) && isfinite(jv_double(b)))
+            return nl_jinja_fail(run, NL_DATA, "a number that is too large");
+        return jv_float(number);
     }
-    while (exponent > 0) {
-        if (exponent & 1 && __builtin_mul_overflow(result, base, &result))
-            return too_big(run);
-        exponent >>= 1;
-        if (exponent && __builtin_mul_overflow(base, base, &base))
+    for (int64_t exponent = b.integer; exponent > 0; exponent >>= 1) {
+        if ((exponent & 1 && __builtin_mul_overflow(result, base, &result)) ||
+            (exponent > 1 && __builtin_mul_overflow(base, base, &base)))
             return too_big(run);
     }
-    *out = jv_int(result);
-    return 0;
+    return jv_int(result);
 }
 
 /* Towards minus infinity. */
-static int int_divide(struct nl_jinja_run *run, enum jinja_operator op, int64_t a, int64_t b, struct jv *out)
+static struct jv int_divide(struct nl_jinja_run *run, enum jinja_operator op, int64_t a, int64_t b)
 {
-    enum { EXACT = 53 };
+    const int64_t exact = (int64_t)1 << 53;
     if (b == 0)
-        return divide_by_zero(run);
-    if (op == JINJA_DIV) {
-        int64_t most = (int64_t)1 << EXACT;
-        if (a > most || a < -most || b > most || b < -most)
-            return jinja_fail(run, NL_UNSUPPORTED, "a quotient of integers of more than 53 bits");
-        *out = jv_float((double)a / (double)b);
-        return 0;
-    }
+        return nl_jinja_fail(run, NL_DATA, "division by zero");
+    if (op == JINJA_DIV && (a > exact || a < -exact || b > exact || b < -exact))
+        return nl_jinja_fail(run, NL_UNSUPPORTED, "a quotient of integers of more than 53 bits");
+    if (op == JINJA_DIV)
+        return jv_float((double)a / (double)b);
     if (a == INT64_MIN && b == -1)
-        return op == JINJA_MOD ? (*out = jv_int(0), 0) : too_big(run);
+        return op == JINJA_MOD ? jv_int(0) : too_big(run);
     int64_t quotient = a / b, rest = a % b;
     if (rest != 0 && (rest < 0) != (b < 0)) {
         quotient--;
         rest += b;
     }
-    *out = jv_int(op == JINJA_MOD ? rest : quotient);
-    return 0;
+    return jv_int(op == JINJA_MOD ? rest : quotient);
 }
 
-static int int_arithmetic(struct nl_jinja_run *run, enum jinja_operator op, int64_t a, int64_t b,
-                          struct jv *out)
+static struct jv int_arithmetic(struct nl_jinja_run *run, enum jinja_operator op, int64_t a, int64_t b)
 {
     int64_t result;
     bool overflow;
@@ -75,215 +66,138 @@ static int int_arithmetic(struct nl_jinja_run *run, enum jinja_operator op, int6
     case JINJA_MUL:
         overflow = __builtin_mul_overflow(a, b, &result);
         break;
-    case JINJA_POW:
-        return int_power(run, a, b, out);
     default:
-        return int_divide(run, op, a, b, out);
+        return int_divide(run, op, a, b);
     }
-    if (overflow)
-        return too_big(run);
-    *out = jv_int(result);
-    return 0;
+    return overflow ? too_big(run) : jv_int(result);
 }
 
-/* Quotient and rest as CPython's float_divmod makes them. */
-static void float_divide(double a, double b, double *quotient, double *rest)
+/* Quotient or rest as CPython's float_divmod makes them. */
+static struct jv float_divide(enum jinja_operator op, double a, double b)
 {
-    double mod = fmod(a, b), div = (a - mod) / b;
-    if (mod != 0) {
-        if ((b < 0) != (mod < 0)) {
-            mod += b;
-            div -= 1;
-        }
-    } else {
-        mod = copysign(0.0, b);
+    double rest = fmod(a, b), quotient = (a - rest) / b;
+    if (rest == 0) {
+        rest = copysign(0.0, b);
+    } else if ((b < 0) != (rest < 0)) {
+        rest += b;
+        quotient -= 1;
     }
-    if (div != 0) {
-        double whole = floor(div);
-        *quotient = div - whole > 0.5 ? whole + 1 : whole;
-    } else {
-        *quotient = copysign(0.0, a / b);
-    }
-    *rest = mod;
+    if (op == JINJA_MOD)
+        return jv_float(rest);
+    if (quotient == 0)
+        return jv_float(copysign(0.0, a / b));
+    double whole = floor(quotient);
+    return jv_float(quotient - whole > 0.5 ? whole + 1 : whole);
 }
 
-static int float_power(struct nl_jinja_run *run, double a, double b, struct jv *out)
+static struct jv float_arithmetic(struct nl_jinja_run *run, enum jinja_operator op, double a, double b)
 {
-    if (a == 0 && b < 0)
-        return divide_by_zero(run);
-    if (a < 0 && isfinite(a) && isfinite(b) && b != floor(b))
-        return jinja_fail(run, NL_UNSUPPORTED, "a power that is a complex number");
-    double result = pow(a, b);
-    if (isinf(result) && isfinite(a) && isfinite(b))
-        return jinja_fail(run, NL_DATA, "a number that is too large");
-    *out = jv_float(result);
-    return 0;
-}
-
-static int float_arithmetic(struct nl_jinja_run *run, enum jinja_operator op, double a, double b,
-                            struct jv *out)
-{
-    double quotient, rest;
-    if (op == JINJA_POW)
-        return float_power(run, a, b, out);
-    if (op >= JINJA_DIV && b == 0)
-        return divide_by_zero(run);
     switch (op) {
     case JINJA_ADD:
-        *out = jv_float(a + b);
-        return 0;
+        return jv_float(a + b);
     case JINJA_SUB:
-        *out = jv_float(a - b);
-        return 0;
+        return jv_float(a - b);
     case JINJA_MUL:
-        *out = jv_float(a * b);
-        return 0;
-    case JINJA_DIV:
-        *out = jv_float(a / b);
-        return 0;
+        return jv_float(a * b);
     default:
-        float_divide(a, b, &quotient, &rest);
-        *out = jv_float(op == JINJA_MOD ? rest : quotient);
-        return 0;
+        if (b == 0)
+            return nl_jinja_fail(run, NL_DATA, "division by zero");
+        return op == JINJA_DIV ? jv_float(a / b) : float_divide(op, a, b);
     }
 }
 
-static int repeat_text(struct nl_jinja_run *run, struct jv text, uint64_t times, struct jv *out)
+static struct jv repeat(struct nl_jinja_run *run, struct jv value, int64_t times)
 {
-    uint64_t size;
-    if (!nl_mul(text.size, times, &size) || size > JINJA_MOST_OUTPUT)
-        return jinja_fail(run, NL_DATA, "the template makes a string that is too long");
-    char *made = nl_jinja_alloc(run, size ? (size_t)size : 1);
-    if (!made || nl_jinja_charge(run, size / 64 + times) != 0)
-        return -1;
-    for (uint64_t i = 0; i < times && text.size; i++)
-        memcpy(made + i * text.size, text.text, text.size);
-    *out = jv_string(made, (size_t)size);
-    out->safe = text.safe;
-    return 0;
-}
-
-static int repeat(struct nl_jinja_run *run, struct jv value, int64_t times, struct jv *out)
-{
-    uint64_t n = times > 0 ? (uint64_t)times : 0;
-    if (jv_is(value, JV_STRING))
-        return repeat_text(run, value, value.size ? n : 0, out);
+    struct nl_buf made = {0};
+    if (jv_is(value, JV_STRING)) {
+        for (int64_t i = 0; value.size && i < times && nl_jinja_put(run, &made, value); i++)
+            ;
+        return nl_jv_take(run, &made);
+    }
     struct jv_list *list = nl_jv_list_new(run, 0);
-    if (!list)
-        return -1;
-    for (uint64_t i = 0; i < n && value.list->count; i++)
-        for (size_t j = 0; j < value.list->count; j++)
-            if (nl_jv_list_push(run, list, value.list->items[j]) != 0)
-                return -1;
-    *out = jv_of_list(list, value.kind);
-    return 0;
+    for (int64_t i = 0; value.list->count && i < times && !run->failed; i++)
+        for (size_t j = 0; j < value.list->count && !run->failed; j++)
+            nl_jv_push(run, list, value.list->items[j]);
+    return jv_of_list(list, value.kind);
 }
 
 static bool repeats(struct jv value)
 {
-    return jv_is(value, JV_STRING) || jv_is(value, JV_LIST) || jv_is(value, JV_TUPLE);
+    return jv_is(value, JV_STRING) || jv_is_sequence(value);
 }
 
-static int join_lists(struct nl_jinja_run *run, struct jv a, struct jv b, struct jv *out)
+static struct jv join_lists(struct nl_jinja_run *run, struct jv a, struct jv b)
 {
-    size_t count = a.list->count + b.list->count;
-    struct jv_list *list = nl_jv_list_new(run, count);
-    if (!list || nl_jinja_charge(run, count) != 0)
-        return -1;
-    if (a.list->count)
-        memcpy(list->items, a.list->items, a.list->count * sizeof *list->items);
-    if (b.list->count)
-        memcpy(list->items + a.list->count, b.list->items, b.list->count * sizeof *list->items);
-    list->count = count;
-    *out = jv_of_list(list, a.kind);
-    return 0;
+    struct jv_list *list = nl_jv_list_new(run, a.list->count + b.list->count);
+    for (size_t i = 0; i < a.list->count && !run->failed; i++)
+        nl_jv_push(run, list, a.list->items[i]);
+    for (size_t i = 0; i < b.list->count && !run->failed; i++)
+        nl_jv_push(run, list, b.list->items[i]);
+    return jv_of_list(list, a.kind);
 }
 
-static int escape_html(struct nl_jinja_run *run, struct jv value, struct jv *out)
-{
-    if (value.safe) {
-        *out = value;
-        return 0;
-    }
-    const struct jinja_args none = {0};
-    return nl_jinja_filter(run, jv_chars("escape"), value, &none, out);
-}
-
-/* What is marked as HTML escapes what it is joined to. */
-static int add_strings(struct nl_jinja_run *run, struct jv a, struct jv b, struct jv *out)
-{
-    bool safe = a.safe || b.safe;
-    if (safe && (escape_html(run, a, &a) != 0 || escape_html(run, b, &b) != 0))
-        return -1;
-    if (nl_jv_concat(run, a, b, out) != 0)
-        return -1;
-    out->safe = safe;
-    return 0;
-}
-
-int nl_jv_arithmetic(struct nl_jinja_run *run, enum jinja_operator op, struct jv a, struct jv b,
-                     struct jv *out)
+struct jv nl_jv_arithmetic(struct nl_jinja_run *run, enum jinja_operator op, struct jv a, struct jv b)
 {
     static const char *const names[] = {"+", "-", "*", "/", "//", "%", "**"};
     if (jv_is(a, JV_STRING) && op == JINJA_MOD)
-        return nl_jinja_percent(run, a, b, out);
+        return nl_jinja_fail(run, NL_UNSUPPORTED, "'%%' of a string");
     if (jv_is(a, JV_UNDEFINED) || jv_is(b, JV_UNDEFINED))
         return nl_jv_fail_undefined(run, jv_is(a, JV_UNDEFINED) ? a : b);
+    if (a.safe || b.safe) /* such a one escapes what it is joined to */
+        return nl_jinja_fail(run, NL_UNSUPPORTED, "'%s' of a string marked as safe", names[op]);
+    if (op == JINJA_POW && jv_is_number(a) && jv_is_number(b))
+        return power(run, a, b);
     if (jv_is_integral(a) && jv_is_integral(b))
-        return int_arithmetic(run, op, a.integer, b.integer, out);
+        return int_arithmetic(run, op, a.integer, b.integer);
     if (jv_is_number(a) && jv_is_number(b))
-        return float_arithmetic(run, op, jv_double(a), jv_double(b), out);
+        return float_arithmetic(run, op, jv_double(a), jv_double(b));
     if (op == JINJA_ADD && a.kind == b.kind && jv_is(a, JV_STRING))
-        return add_strings(run, a, b, out);
-    if (op == JINJA_ADD && a.kind == b.kind && (jv_is(a, JV_LIST) || jv_is(a, JV_TUPLE)))
-        return join_lists(run, a, b, out);
+        return nl_jv_concat(run, a, b);
+    if (op == JINJA_ADD && a.kind == b.kind && jv_is_sequence(a))
+        return join_lists(run, a, b);
     if (op == JINJA_MUL && repeats(a) && jv_is_integral(b))
-        return repeat(run, a, b.integer, out);
+        return repeat(run, a, b.integer);
     if (op == JINJA_MUL && repeats(b) && jv_is_integral(a))
-        return repeat(run, b, a.integer, out);
-    return jinja_fail(run, jv_is(a, JV_VIEW) || jv_is(b, JV_VIEW) ? NL_UNSUPPORTED : NL_DATA,
-                      "'%s' of values of type %s and %s", names[op], nl_jv_type_name(a), nl_jv_type_name(b));
+        return repeat(run, b, a.integer);
+    /* views and dicts know "-" and "|" as sets do */
+    return nl_jinja_fail(run, jv_is(a, JV_VIEW) || jv_is(b, JV_VIEW) ? NL_UNSUPPORTED : NL_DATA,
+                         "'%s' of values of type %s and %s", names[op], nl_jv_type_name(a),
+                         nl_jv_type_name(b));
 }
 
-int nl_jv_negate(struct nl_jinja_run *run, struct jv value, struct jv *out)
+struct jv nl_jv_negate(struct nl_jinja_run *run, struct jv value)
 {
-    if (jv_is(value, JV_UNDEFINED))
-        return nl_jv_fail_undefined(run, value);
-    if (jv_is(value, JV_FLOAT)) {
-        *out = jv_float(-value.number);
-        return 0;
-    }
+    if (jv_is(value, JV_FLOAT))
+        return jv_float(-value.number);
     if (!jv_is_integral(value))
-        return jinja_fail(run, NL_DATA, "'-' of a value of type %s", nl_jv_type_name(value));
-    return int_arithmetic(run, JINJA_SUB, 0, value.integer, out);
+        return nl_jinja_fail_type(run, "'-'", value);
+    return int_arithmetic(run, JINJA_SUB, 0, value.integer);
 }
 
-int nl_jv_to_int(struct nl_jinja_run *run, struct jv value, const char *what, int64_t *out)
+int64_t nl_jv_to_int(struct nl_jinja_run *run, struct jv value, const char *what, int64_t otherwise)
 {
+    if (jv_is(value, JV_MISSING))
+        return otherwise;
     if (jv_is(value, JV_UNDEFINED))
-        return nl_jv_fail_undefined(run, value);
-    if (!jv_is_integral(value))
-        return jinja_fail(run, NL_DATA, "%s takes an integer, not a value of type %s", what,
-                          nl_jv_type_name(value));
-    *out = value.integer;
-    return 0;
+        nl_jv_fail_undefined(run, value);
+    else if (!jv_is_integral(value))
+        nl_jinja_fail(run, NL_DATA, "%s takes an integer, not a value of type %s", what,
+                      nl_jv_type_name(value));
+    return jv_is_integral(value) ? value.integer : otherwise;
 }
 
-int nl_jv_int_of_float(struct nl_jinja_run *run, double number, int64_t *out)
+static struct jv int_of_float(struct nl_jinja_run *run, double number)
 {
     if (isnan(number) || fabs(number) >= JINJA_INT64_END)
         return too_big(run);
-    *out = (int64_t)number;
-    return 0;
+    return jv_int((int64_t)number);
 }
 
 static struct jv trim(struct jv text)
 {
     unsigned size;
-    while (text.size && nl_jinja_is_space(nl_utf8_get(text.text, &size))) {
-        text.text += size;
-        text.size -= size;
-    }
+    while (text.size && nl_jinja_is_space(nl_utf8_get(text.text, &size)))
+        text = jv_part(text, size, text.size);
     while (text.size) {
         size_t last = nl_utf8_back(text.text, text.size);
         if (!nl_jinja_is_space(nl_utf8_get(text.text + last, &size)))
@@ -298,70 +212,49 @@ static int digit_of(char c)
     return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'z' ? (c | 32) - 'a' + 10 : 99;
 }
 
-/* Skips what may stand before digits in base 0, 2, 8, 16; the base that it tells. */
-static int take_prefix(struct jv *text, int base)
-{
-    char kind = text->size > 1 && text->text[0] == '0' ? (char)(text->text[1] | 32) : 0;
-    int told = kind == 'x' ? 16 : kind == 'o' ? 8 : kind == 'b' ? 2 : 0;
-    if (told && (base == 0 || base == told)) {
-        text->text += 2;
-        text->size -= 2;
-        if (text->size && text->text[0] == '_') {
-            text->text++;
-            text->size--;
-        }
-        return told;
-    }
-    return base ? base : 10;
-}
-
 int nl_jv_parse_int(struct nl_jinja_run *run, struct jv text, int base, int64_t *out)
 {
     int64_t value = 0;
     text = trim(text);
-    bool negative = text.size && text.text[0] == '-', zeros = base == 0;
-    if (text.size && (text.text[0] == '-' || text.text[0] == '+')) {
-        text.text++;
-        text.size--;
-    }
-    int told = take_prefix(&text, base);
-    zeros = zeros && told == 10 && text.size > 1 && text.text[0] == '0';
-    if (text.size == 0)
-        return 0;
+    bool negative = text.size && text.text[0] == '-';
+    if (text.size && (text.text[0] == '-' || text.text[0] == '+'))
+        text = jv_part(text, 1, text.size);
     for (uint32_t i = 0; i < text.size; i++) {
         if (text.text[i] == '_' && i > 0 && i + 1 < text.size && text.text[i - 1] != '_')
             continue;
         int digit = digit_of(text.text[i]);
-        if (digit >= told || (zeros && digit != 0))
-            return (unsigned char)text.text[i] < 0x80 || !run
-                       ? 0
-                       : jinja_fail(run, NL_UNSUPPORTED, "a number with a character that is not ASCII");
-        if (__builtin_mul_overflow(value, told, &value) ||
-            __builtin_add_overflow(value, negative ? -digit : digit, &value))
-            return too_big(run);
+        if (run && (unsigned char)text.text[i] >= 0x80)
+            nl_jinja_fail(run, NL_UNSUPPORTED, "a number with a character that is not ASCII");
+        if (digit >= base)
+            return run && run->failed ? -1 : 0;
+        if (__builtin_mul_overflow(value, base, &value) ||
+            __builtin_add_overflow(value, negative ? -digit : digit, &value)) {
+            if (run)
+                too_big(run);
+            return -1;
+        }
     }
     *out = value;
-    return 1;
+    return text.size > 0;
 }
 
-bool nl_jv_parse_float(struct jv text, double *out)
+bool nl_jv_parse_float(struct nl_jinja_run *run, struct jv text, double *out)
 {
     struct nl_buf digits = {0};
     text = trim(text);
-    nl_buf_add(&digits, "", 0);
-    bool good = text.size > 0, hexadecimal = false;
+    bool good = text.size > 0;
     for (uint32_t i = 0; i < text.size && good; i++) {
         char c = text.text[i];
-        bool between =
-            i > 0 && i + 1 < text.size && digit_of(text.text[i - 1]) < 10 && digit_of(text.text[i + 1]) < 10;
-        if (c == '_' && between)
+        if (c == '_' && i > 0 && i + 1 < text.size && digit_of(text.text[i - 1]) < 10 &&
+            digit_of(text.text[i + 1]) < 10)
             continue;
-        good =
-            c != '\0' && c != '_' && c != '(' && (unsigned char)c < 0x80 && !nl_jinja_is_space((uint32_t)c);
-        hexadecimal = hexadecimal || (c | 32) == 'x';
+        if (run && (unsigned char)c >= 0x80)
+            nl_jinja_fail(run, NL_UNSUPPORTED, "a number with a character that is not ASCII");
+        /* what strtod knows and Python does not: hexadecimal, "nan(...)", white space */
+        good = c > ' ' && c < 0x7f && !strchr("_(xX", c);
         nl_buf_putc(&digits, c);
     }
-    good = good && !hexadecimal && !digits.failed;
+    good = good && !digits.failed;
     if (good) {
         char *end;
         locale_t before = nl_locale_enter();
@@ -371,4 +264,86 @@ bool nl_jv_parse_float(struct jv text, double *out)
     }
     nl_buf_free(&digits);
     return good;
+}
+
+/* a: value, default, base */
+struct jv nl_jinja_int(struct nl_jinja_run *run, struct jv *a)
+{
+    int64_t integer = 0;
+    double number = 0;
+    if (nl_jv_to_int(run, a[2], "a base", 10) != 10)
+        return nl_jinja_fail(run, NL_UNSUPPORTED, "'int' with a base");
+    if (jv_is(a[0], JV_UNDEFINED))
+        return nl_jv_fail_undefined(run, a[0]);
+    if (jv_is_integral(a[0]))
+        return jv_int(a[0].integer);
+    if (jv_is(a[0], JV_FLOAT) && isinf(a[0].number))
+        return nl_jinja_fail(run, NL_DATA, "'int' of an infinity");
+    if (jv_is(a[0], JV_FLOAT) && !isnan(a[0].number))
+        return int_of_float(run, a[0].number);
+    if (jv_is(a[0], JV_STRING) && nl_jv_parse_int(run, a[0], 10, &integer) != 0)
+        return jv_int(integer);
+    if (jv_is(a[0], JV_STRING) && nl_jv_parse_float(run, a[0], &number) && isfinite(number))
+        return int_of_float(run, number);
+    return jv_is(a[1], JV_MISSING) ? jv_int(0) : a[1];
+}
+
+/* a: value, default */
+struct jv nl_jinja_float(struct nl_jinja_run *run, struct jv *a)
+{
+    double number = 0;
+    if (jv_is(a[0], JV_UNDEFINED))
+        return nl_jv_fail_undefined(run, a[0]);
+    if (jv_is_number(a[0]))
+        return jv_float(jv_double(a[0]));
+    if (jv_is(a[0], JV_STRING) && nl_jv_parse_float(run, a[0], &number))
+        return jv_float(number);
+    return jv_is(a[1], JV_MISSING) ? jv_float(0) : a[1];
+}
+
+struct jv nl_jinja_abs(struct nl_jinja_run *run, struct jv *a)
+{
+    if (jv_is(a[0], JV_FLOAT))
+        return jv_float(fabs(a[0].number));
+    if (!jv_is_integral(a[0]))
+        return nl_jinja_fail_type(run, "'abs'", a[0]);
+    return a[0].integer < 0 ? nl_jv_negate(run, a[0]) : jv_int(a[0].integer);
+}
+
+/* Half to even, exactly, as Python does by way of the decimal digits. */
+static struct jv round_common(struct nl_jinja_run *run, struct jv value, int64_t precision)
+{
+    enum { MOST = 300 };
+    char digits[800];
+    if (precision < 0 || precision > MOST)
+        return nl_jinja_fail(run, NL_UNSUPPORTED, "'round' with such a precision");
+    if (jv_is_integral(value))
+        return jv_int(value.integer);
+    if (!isfinite(value.number))
+        return value;
+    locale_t before = nl_locale_enter();
+    snprintf(digits, sizeof digits, "%.*f", (int)precision, value.number);
+    double rounded = strtod(digits, NULL);
+    nl_locale_leave(before);
+    return jv_float(rounded);
+}
+
+/* a: value, precision, method */
+struct jv nl_jinja_round(struct nl_jinja_run *run, struct jv *a)
+{
+    bool up = jv_text_is(a[2], "ceil");
+    if (!jv_is_number(a[0]))
+        return nl_jinja_fail_type(run, "'round'", a[0]);
+    if (jv_is(a[1], JV_NONE))
+        return nl_jinja_fail(run, NL_UNSUPPORTED, "'round' with such a precision");
+    int64_t precision = nl_jv_to_int(run, a[1], "'round'", 0);
+    if (jv_is(a[2], JV_MISSING) || jv_text_is(a[2], "common"))
+        return round_common(run, a[0], precision);
+    if (!up && !jv_text_is(a[2], "floor"))
+        return nl_jinja_fail(run, NL_DATA, "'round' takes 'common', 'ceil' or 'floor'");
+    struct jv scale = nl_jv_arithmetic(run, JINJA_POW, jv_int(10), jv_int(precision));
+    struct jv scaled = nl_jv_arithmetic(run, JINJA_MUL, a[0], scale);
+    if (jv_is(scaled, JV_FLOAT))
+        scaled = int_of_float(run, up ? ceil(scaled.number) : floor(scaled.number));
+    return nl_jv_arithmetic(run, JINJA_DIV, scaled, scale);
 }

@@ -1,14 +1,15 @@
-/* Values as text: Python's str and repr, and json.dumps. */
+/* Values as text: Python's str and repr; to and from JSON as json.dumps and json.loads do it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "jinja_tree.h"
 #include "locale_c.h"
+#include "strictjson.h"
 #include "unicode.h"
 
 /* The shortest digits that read back as the number, as repr(float) writes them. */
-void nl_jv_print_float(double number, struct nl_buf *out)
+static void print_float(double number, struct nl_buf *out)
 {
     char digits[40];
     int precision = 0;
@@ -41,8 +42,7 @@ static bool is_printable(uint32_t c)
 static void repr_text(struct jv text, struct nl_buf *out)
 {
     bool single = text.size && memchr(text.text, '\'', text.size);
-    bool both = single && memchr(text.text, '"', text.size);
-    char quote = single && !both ? '"' : '\'';
+    char quote = single && !memchr(text.text, '"', text.size) ? '"' : '\'';
     nl_buf_putc(out, quote);
     for (uint32_t i = 0; i < text.size;) {
         unsigned size;
@@ -60,157 +60,100 @@ static void repr_text(struct jv text, struct nl_buf *out)
     nl_buf_putc(out, quote);
 }
 
-static int repr_list(struct nl_jinja_run *run, struct jv value, struct nl_buf *out)
+static void repr_list(struct nl_jinja_run *run, struct jv value, const char *brackets, struct nl_buf *out)
 {
-    bool tuple = jv_is(value, JV_TUPLE);
-    nl_buf_putc(out, tuple ? '(' : '[');
-    for (size_t i = 0; i < value.list->count; i++) {
-        if (i)
-            nl_buf_puts(out, ", ");
-        if (nl_jv_repr(run, value.list->items[i], out) != 0)
-            return -1;
+    nl_buf_putc(out, brackets[0]);
+    for (size_t i = 0; i < value.list->count && !run->failed; i++) {
+        nl_buf_puts(out, i ? ", " : "");
+        nl_jv_repr(run, value.list->items[i], out);
     }
-    if (tuple && value.list->count == 1)
+    if (jv_is(value, JV_TUPLE) && value.list->count == 1)
         nl_buf_putc(out, ',');
-    nl_buf_putc(out, tuple ? ')' : ']');
-    return 0;
+    nl_buf_putc(out, brackets[1]);
 }
 
-static int repr_dict(struct nl_jinja_run *run, const struct jv_dict *dict, struct nl_buf *out)
+static void repr_dict(struct nl_jinja_run *run, const struct jv_dict *dict, struct nl_buf *out)
 {
     nl_buf_putc(out, '{');
-    for (size_t i = 0; i < dict->count; i++) {
-        if (i)
-            nl_buf_puts(out, ", ");
-        if (nl_jv_repr(run, dict->entries[i].key, out) != 0)
-            return -1;
+    for (size_t i = 0; i < dict->count && !run->failed; i++) {
+        nl_buf_puts(out, i ? ", " : "");
+        nl_jv_repr(run, dict->entries[i].key, out);
         nl_buf_puts(out, ": ");
-        if (nl_jv_repr(run, dict->entries[i].value, out) != 0)
-            return -1;
+        nl_jv_repr(run, dict->entries[i].value, out);
     }
     nl_buf_putc(out, '}');
-    return 0;
 }
 
-static int repr_view(struct nl_jinja_run *run, struct jv value, struct nl_buf *out)
+static void repr_inside(struct nl_jinja_run *run, struct jv value, struct nl_buf *out)
 {
-    static const char *const names[] = {"dict_keys(", "dict_values(", "dict_items("};
-    struct jv_list *items = nl_jv_gather(run, value);
-    nl_buf_puts(out, names[value.view->of]);
-    if (!items || repr_list(run, jv_of_list(items, JV_LIST), out) != 0)
-        return -1;
-    nl_buf_putc(out, ')');
-    return 0;
-}
-
-static int repr_range(const struct jv_range *range, struct nl_buf *out)
-{
-    nl_buf_printf(out, "range(%lld, %lld", (long long)range->start, (long long)range->stop);
-    if (range->step != 1)
-        nl_buf_printf(out, ", %lld", (long long)range->step);
-    nl_buf_putc(out, ')');
-    return 0;
-}
-
-static int repr_inside(struct nl_jinja_run *run, struct jv value, struct nl_buf *out)
-{
-    int result;
-    if (nl_jinja_enter(run) != 0)
-        return -1;
+    static const char *const views[] = {"dict_keys(", "dict_values(", "dict_items("};
     switch (value.kind) {
     case JV_LIST:
     case JV_TUPLE:
-        result = repr_list(run, value, out);
+        repr_list(run, value, jv_is(value, JV_LIST) ? "[]" : "()", out);
+        break;
+    case JV_DICT:
+        repr_dict(run, value.dict, out);
         break;
     case JV_VIEW:
-        result = repr_view(run, value, out);
+        nl_buf_puts(out, views[value.size]);
+        repr_list(run, jv_of_list(nl_jv_gather(run, value), JV_LIST), "[]", out);
+        nl_buf_putc(out, ')');
         break;
-    case JV_NAMESPACE:
-        nl_buf_puts(out, "<Namespace ");
-        result = repr_dict(run, value.dict, out);
-        nl_buf_putc(out, '>');
-        break;
-    default:
-        result = repr_dict(run, value.dict, out);
-        break;
+    default: /* Python writes an address, or what nobody wants to read */
+        nl_jinja_fail(run, NL_UNSUPPORTED, "printing a value of type %s", nl_jv_type_name(value));
     }
-    run->depth--;
-    return result;
 }
 
-static int repr_macro(const struct jv_macro *macro, struct nl_buf *out)
+void nl_jv_repr(struct nl_jinja_run *run, struct jv value, struct nl_buf *out)
 {
-    nl_buf_puts(out, "<Macro ");
-    if (macro->node->kind == JN_CALLBLOCK)
-        nl_buf_puts(out, "anonymous");
-    else
-        repr_text(macro->node->value, out);
-    nl_buf_putc(out, '>');
-    return 0;
-}
-
-int nl_jv_repr(struct nl_jinja_run *run, struct jv value, struct nl_buf *out)
-{
-    if (nl_jinja_charge(run, 1) != 0)
-        return -1;
-    if (out->size > JINJA_MOST_OUTPUT)
-        return jinja_fail(run, NL_DATA, "the template makes a string that is too long");
+    if (!nl_jinja_put(run, out, jv_string("", 0)))
+        return;
     switch (value.kind) {
+    case JV_MISSING:
     case JV_UNDEFINED:
         nl_buf_puts(out, "Undefined");
-        return 0;
+        break;
     case JV_NONE:
         nl_buf_puts(out, "None");
-        return 0;
+        break;
     case JV_BOOL:
         nl_buf_puts(out, value.integer ? "True" : "False");
-        return 0;
+        break;
     case JV_INT:
         nl_buf_printf(out, "%lld", (long long)value.integer);
-        return 0;
+        break;
     case JV_FLOAT:
-        nl_jv_print_float(value.number, out);
-        return 0;
+        print_float(value.number, out);
+        break;
     case JV_STRING:
         if (value.safe)
-            return jinja_fail(run, NL_UNSUPPORTED, "printing a string marked as safe inside of a list");
-        repr_text(value, out);
-        return nl_jinja_charge(run, value.size / 4);
-    case JV_RANGE:
-        return repr_range(value.range, out);
-    case JV_LIST:
-    case JV_TUPLE:
-    case JV_DICT:
-    case JV_VIEW:
-    case JV_NAMESPACE:
-        return repr_inside(run, value, out);
-    case JV_MACRO:
-        return repr_macro(value.macro, out);
-    default: /* Python writes an address */
-        return jinja_fail(run, NL_UNSUPPORTED, "printing a value of type %s", nl_jv_type_name(value));
+            nl_jinja_fail(run, NL_UNSUPPORTED, "printing a string marked as safe inside of a list");
+        if (nl_jinja_charge(run, value.size / 4))
+            repr_text(value, out);
+        break;
+    default:
+        if (nl_jinja_enter(run))
+            repr_inside(run, value, out);
+        run->depth--;
     }
 }
 
-int nl_jv_str(struct nl_jinja_run *run, struct jv value, struct nl_buf *out)
+void nl_jv_str(struct nl_jinja_run *run, struct jv value, struct nl_buf *out)
 {
-    if (jv_is(value, JV_UNDEFINED))
-        return 0;
-    if (!jv_is(value, JV_STRING))
-        return nl_jv_repr(run, value, out);
-    nl_buf_add(out, value.text, value.size);
-    if (out->size > JINJA_MOST_OUTPUT)
-        return jinja_fail(run, NL_DATA, "the template makes a text that is too long");
-    return nl_jinja_charge(run, 1 + value.size / 64);
+    if (jv_is(value, JV_STRING))
+        nl_jinja_put(run, out, value);
+    else if (!jv_is(value, JV_UNDEFINED))
+        nl_jv_repr(run, value, out);
 }
 
-int nl_jv_to_string(struct nl_jinja_run *run, struct jv value, struct jv *out)
+struct jv nl_jv_to_string(struct nl_jinja_run *run, struct jv value)
 {
     struct nl_buf text = {0};
-    if (jv_is(value, JV_STRING)) {
-        *out = value;
-        return 0;
-    }
-    return nl_jv_take(run, &text, nl_jv_str(run, value, &text), out);
+    if (jv_is(value, JV_STRING))
+        return value;
+    nl_jv_str(run, value, &text);
+    return nl_jv_take(run, &text);
 }
 
 static void json_text(struct jv text, bool ascii, struct nl_buf *out)
@@ -221,21 +164,12 @@ static void json_text(struct jv text, bool ascii, struct nl_buf *out)
         unsigned size;
         uint32_t c = nl_utf8_get(text.text + i, &size);
         const char *found = c && c < 0x80 ? strchr(plain, (int)c) : NULL;
-        size_t run = 0; /* of what stands for itself */
-        while (i + run < text.size && text.text[i + run] >= ' ' && text.text[i + run] < 0x7f &&
-               text.text[i + run] != '"' && text.text[i + run] != '\\')
-            run++;
-        if (run > 0) {
-            nl_buf_add(out, text.text + i, run);
-            i += (uint32_t)run;
-            continue;
-        }
         if (found)
             nl_buf_printf(out, "\\%c", letters[found - plain]);
         else if (c >= 0x10000 && ascii)
             nl_buf_printf(out, "\\u%04x\\u%04x", (unsigned)(0xd7c0 + (c >> 10)),
                           (unsigned)(0xdc00 + (c & 0x3ff)));
-        else if (c < 0x20 || (ascii && c >= 0x80))
+        else if (c < 0x20 || (ascii && c >= 0x7f))
             nl_buf_printf(out, "\\u%04x", (unsigned)c);
         else
             nl_buf_add(out, text.text + i, size);
@@ -244,128 +178,201 @@ static void json_text(struct jv text, bool ascii, struct nl_buf *out)
     nl_buf_putc(out, '"');
 }
 
-static int json_value(struct nl_jinja_run *, struct jv, const struct jinja_json_style *, unsigned level,
-                      struct nl_buf *out);
-
-static void json_line(const struct jinja_json_style *style, unsigned level, struct nl_buf *out)
+static void json_key(struct nl_jinja_run *run, struct jv key, const struct jinja_json_style *style,
+                     struct nl_buf *out)
 {
-    if (!style->has_indent)
-        return;
-    nl_buf_putc(out, '\n');
-    for (unsigned i = 0; i < level; i++)
-        nl_buf_add(out, style->indent.text, style->indent.size);
-}
-
-static int json_list(struct nl_jinja_run *run, const struct jv_list *list,
-                     const struct jinja_json_style *style, unsigned level, struct nl_buf *out)
-{
-    nl_buf_putc(out, '[');
-    for (size_t i = 0; i < list->count; i++) {
-        if (i)
-            nl_buf_add(out, style->comma.text, style->comma.size);
-        json_line(style, level + 1, out);
-        if (json_value(run, list->items[i], style, level + 1, out) != 0)
-            return -1;
-    }
-    if (list->count)
-        json_line(style, level, out);
-    nl_buf_putc(out, ']');
-    return 0;
-}
-
-static int json_key(struct nl_jinja_run *run, struct jv key, const struct jinja_json_style *style,
-                    struct nl_buf *out)
-{
-    if (jv_is(key, JV_STRING)) {
-        json_text(key, style->ascii, out);
-        return 0;
-    }
-    if (!jv_is_number(key) && !jv_is(key, JV_NONE))
-        return jinja_fail(run, NL_DATA, "tojson of a key of type %s", nl_jv_type_name(key));
-    nl_buf_putc(out, '"');
-    int result = json_value(run, key, style, 0, out);
-    nl_buf_putc(out, '"');
-    return result;
+    bool quotes = jv_is_number(key) || jv_is(key, JV_NONE);
+    if (!quotes && !jv_is(key, JV_STRING))
+        nl_jinja_fail_type(run, "'tojson' of a key", key);
+    nl_buf_puts(out, quotes ? "\"" : "");
+    nl_jv_json(run, key, style, 0, out);
+    nl_buf_puts(out, quotes ? "\"" : "");
 }
 
 /* The entries of a dict, sorted if asked for. */
 static struct jv_list *json_entries(struct nl_jinja_run *run, struct jv_dict *dict, bool sorted)
 {
-    struct jv_view view = {.dict = dict, .of = JV_ITEMS};
-    struct jv items = {.kind = JV_VIEW, .view = &view}, list;
-    struct jinja_named exact = {jv_chars("case_sensitive"), jv_bool(true)};
-    const struct jinja_args arguments = {.named = &exact, .n_named = 1};
-    if (!sorted)
-        return nl_jv_gather(run, items);
-    return nl_jinja_filter(run, jv_chars("sort"), items, &arguments, &list) == 0 ? list.list : NULL;
+    struct jv a[JINJA_ARGUMENTS] = {jv_view(dict, JV_ITEMS), {0}, jv_bool(true)};
+    struct jv entries = sorted ? nl_jinja_sort(run, a) : a[0];
+    return nl_jv_gather(run, entries);
 }
 
-static int json_dict(struct nl_jinja_run *run, struct jv_dict *dict, const struct jinja_json_style *style,
-                     unsigned level, struct nl_buf *out)
+static void json_inside(struct nl_jinja_run *run, struct jv value, const struct jinja_json_style *style,
+                        unsigned level, struct nl_buf *out)
 {
-    struct jv_list *entries = json_entries(run, dict, style->sort_keys);
-    if (!entries)
-        return -1;
-    nl_buf_putc(out, '{');
-    for (size_t i = 0; i < entries->count; i++) {
-        const struct jv *pair = entries->items[i].list->items;
-        if (i)
-            nl_buf_add(out, style->comma.text, style->comma.size);
-        json_line(style, level + 1, out);
-        if (json_key(run, pair[0], style, out) != 0)
-            return -1;
-        nl_buf_add(out, style->colon.text, style->colon.size);
-        if (json_value(run, pair[1], style, level + 1, out) != 0)
-            return -1;
+    bool dict = jv_is(value, JV_DICT);
+    const struct jv_list *items = dict ? json_entries(run, value.dict, style->sort_keys) : value.list;
+    nl_buf_putc(out, dict ? '{' : '[');
+    for (size_t i = 0; i <= items->count && !run->failed; i++) {
+        bool last = i == items->count; /* only the bracket follows */
+        if (i && !last)
+            nl_jinja_put(run, out, style->comma);
+        if (style->has_indent && items->count)
+            nl_buf_putc(out, '\n');
+        for (unsigned n = 0; style->has_indent && items->count && n < level + !last; n++)
+            nl_jinja_put(run, out, style->indent);
+        if (last)
+            break;
+        if (dict) {
+            json_key(run, items->items[i].list->items[0], style, out);
+            nl_jinja_put(run, out, style->colon);
+        }
+        nl_jv_json(run, dict ? items->items[i].list->items[1] : items->items[i], style, level + 1, out);
     }
-    if (entries->count)
-        json_line(style, level, out);
-    nl_buf_putc(out, '}');
-    return 0;
+    nl_buf_putc(out, dict ? '}' : ']');
 }
 
-static int json_value(struct nl_jinja_run *run, struct jv value, const struct jinja_json_style *style,
-                      unsigned level, struct nl_buf *out)
+void nl_jv_json(struct nl_jinja_run *run, struct jv value, const struct jinja_json_style *style,
+                unsigned level, struct nl_buf *out)
 {
-    int result;
-    if (nl_jinja_charge(run, 1) != 0)
-        return -1;
-    if (out->size > JINJA_MOST_OUTPUT)
-        return jinja_fail(run, NL_DATA, "the template makes a string that is too long");
+    if (!nl_jinja_put(run, out, jv_string("", 0)))
+        return;
     switch (value.kind) {
     case JV_NONE:
         nl_buf_puts(out, "null");
-        return 0;
+        break;
     case JV_BOOL:
         nl_buf_puts(out, value.integer ? "true" : "false");
-        return 0;
+        break;
     case JV_FLOAT:
         if (isnan(value.number) || isinf(value.number))
             nl_buf_puts(out, isnan(value.number) ? "NaN" : value.number < 0 ? "-Infinity" : "Infinity");
         else
-            nl_jv_print_float(value.number, out);
-        return 0;
+            print_float(value.number, out);
+        break;
     case JV_INT:
-        return nl_jv_repr(run, value, out);
+        nl_jv_repr(run, value, out);
+        break;
     case JV_STRING:
-        json_text(value, style->ascii, out);
-        return nl_jinja_charge(run, value.size / 16);
+        if (nl_jinja_charge(run, value.size / 16))
+            json_text(value, style->ascii, out);
+        break;
     case JV_LIST:
     case JV_TUPLE:
     case JV_DICT:
-        if (nl_jinja_enter(run) != 0)
-            return -1;
-        result = value.kind == JV_DICT ? json_dict(run, value.dict, style, level, out)
-                                       : json_list(run, value.list, style, level, out);
+        if (nl_jinja_enter(run))
+            json_inside(run, value, style, level, out);
         run->depth--;
-        return result;
+        break;
     default:
-        return jinja_fail(run, NL_DATA, "tojson of a value of type %s", nl_jv_type_name(value));
+        nl_jinja_fail(run, NL_DATA, "'tojson' of a value of type %s", nl_jv_type_name(value));
     }
 }
 
-int nl_jv_json(struct nl_jinja_run *run, struct jv value, const struct jinja_json_style *style,
-               struct nl_buf *out)
+enum { MOST_DEPTH = 120 }; /* that of strictjson */
+
+struct reader {
+    struct nl_jinja_run *run;
+    struct nl_scan scan;
+    struct nl_buf text;
+    const char *name;
+    unsigned depth;
+};
+
+static struct jv read_value(struct reader *);
+
+static struct jv refuse(struct reader *reader, enum nl_status code, const char *what)
 {
-    return json_value(run, value, style, 0, out);
+    if (!reader->run->failed)
+        nl_set_error(reader->run->error, code, "%s: %s: byte %zu", what, reader->name, reader->scan.at);
+    reader->run->failed = true;
+    return jv_missing();
+}
+
+static struct jv fault(struct reader *reader)
+{
+    return refuse(reader, NL_DATA, reader->scan.fault ? reader->scan.fault : "not JSON");
+}
+
+/* The string in reader->text, its U+0000 as one byte. */
+static struct jv take_text(struct reader *reader)
+{
+    struct nl_buf *text = &reader->text;
+    size_t n = 0;
+    if (text->failed)
+        return refuse(reader, NL_RESOURCE, "out of memory");
+    for (size_t i = 0; i < text->size; i++) {
+        bool nul = (unsigned char)text->data[i] == 0xc0;
+        text->data[n++] = nul ? '\0' : text->data[i];
+        i += nul;
+    }
+    return nl_jv_copy(reader->run, text->data, n);
+}
+
+static struct jv read_object(struct reader *reader)
+{
+    struct jv_dict *dict = nl_jv_dict_new(reader->run);
+    bool first = true;
+    int more = 0;
+    nl_scan_take(&reader->scan, '{');
+    while (!reader->run->failed && (more = nl_scan_next(&reader->scan, '}', &first)) > 0) {
+        if (!nl_scan_key(&reader->scan, &reader->text))
+            return fault(reader);
+        struct jv key = take_text(reader);
+        nl_jv_dict_set(reader->run, dict, key, read_value(reader));
+    }
+    return more < 0 ? fault(reader) : jv_of_dict(dict);
+}
+
+static struct jv read_array(struct reader *reader)
+{
+    struct jv_list *list = nl_jv_list_new(reader->run, 0);
+    bool first = true;
+    int more = 0;
+    nl_scan_take(&reader->scan, '[');
+    while (!reader->run->failed && (more = nl_scan_next(&reader->scan, ']', &first)) > 0)
+        nl_jv_push(reader->run, list, read_value(reader));
+    return more < 0 ? fault(reader) : jv_of_list(list, JV_LIST);
+}
+
+static struct jv read_plain(struct reader *reader)
+{
+    size_t from = reader->scan.at;
+    double number = 0;
+    int64_t integer = 0;
+    if (!nl_scan_skip(&reader->scan))
+        return fault(reader);
+    struct jv text = jv_string((const char *)reader->scan.text + from, reader->scan.at - from);
+    if (jv_text_is(text, "null"))
+        return jv_none();
+    if (jv_text_is(text, "true") || jv_text_is(text, "false"))
+        return jv_bool(text.size == 4);
+    if (memchr(text.text, '.', text.size) || memchr(text.text, 'e', text.size) ||
+        memchr(text.text, 'E', text.size)) {
+        nl_jv_parse_float(NULL, text, &number);
+        return jv_float(number);
+    }
+    if (nl_jv_parse_int(NULL, text, 10, &integer) != 1)
+        return refuse(reader, NL_UNSUPPORTED, "an integer of more than 64 bits");
+    return jv_int(integer);
+}
+
+static struct jv read_value(struct reader *reader)
+{
+    int c = nl_scan_peek(&reader->scan);
+    struct jv value;
+    if (++reader->depth > MOST_DEPTH)
+        return refuse(reader, NL_UNSUPPORTED, "nested too deeply");
+    if (c == '{')
+        value = read_object(reader);
+    else if (c == '[')
+        value = read_array(reader);
+    else if (c == '"')
+        value = nl_scan_string(&reader->scan, &reader->text) ? take_text(reader) : fault(reader);
+    else
+        value = read_plain(reader);
+    reader->depth--;
+    return value;
+}
+
+struct jv nl_jv_parse_json(struct nl_jinja_run *run, const char *text, size_t size, const char *name)
+{
+    struct reader reader = {.run = run, .name = name, .scan = {.text = (const uint8_t *)text, .size = size}};
+    if (size > JINJA_MOST_OUTPUT)
+        return refuse(&reader, NL_DATA, "too long");
+    struct jv value = read_value(&reader);
+    if (!run->failed && nl_scan_peek(&reader.scan) >= 0)
+        refuse(&reader, NL_DATA, "something after the value");
+    nl_buf_free(&reader.text);
+    return value;
 }

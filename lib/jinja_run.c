@@ -1,6 +1,4 @@
 /* Templates opened, and statements executed. */
-#include <assert.h>
-
 #include <stdlib.h>
 
 #include "jinja_tree.h"
@@ -14,10 +12,13 @@ struct nl_jinja *nl_jinja_open(const char *source, size_t length, const char *na
         free(template);
         return NULL;
     }
-    bool good = nl_jinja_lex(&compile, source, length) == 0 && nl_jinja_parse(&compile) == 0 &&
-                nl_jinja_resolve(&compile) == 0;
+    nl_jinja_lex(&compile, source, length);
+    if (!compile.failed)
+        nl_jinja_parse(&compile);
+    if (!compile.failed)
+        nl_jinja_resolve(&compile);
     free(compile.tokens);
-    if (good)
+    if (!compile.failed)
         return template;
     nl_jinja_close(template);
     return NULL;
@@ -39,14 +40,12 @@ struct nl_jinja_run *nl_jinja_run_open(const struct nl_jinja *template, struct n
         nl_fail_memory(error, "template");
         return NULL;
     }
-    run->template = template;
-    run->error = error;
-    run->line = 1;
-    if (!(run->variables = nl_jv_dict_new(run))) {
-        nl_jinja_run_close(run);
-        return NULL;
-    }
-    return run;
+    *run = (struct nl_jinja_run){.template = template, .error = error, .line = 1};
+    run->variables = nl_jv_dict_new(run);
+    if (!run->failed)
+        return run;
+    nl_jinja_run_close(run);
+    return NULL;
 }
 
 void nl_jinja_run_close(struct nl_jinja_run *run)
@@ -57,33 +56,19 @@ void nl_jinja_run_close(struct nl_jinja_run *run)
     free(run);
 }
 
-static int set(struct nl_jinja_run *run, const char *key, struct jv value)
-{
-    struct jv name = {0};
-    return nl_jv_copy(run, key, strlen(key), &name) != 0 ? -1
-                                                         : nl_jv_dict_set(run, run->variables, name, value);
-}
-
-int nl_jinja_set_string(struct nl_jinja_run *run, const char *key, const char *text, size_t length,
-                        struct nl_error *error)
-{
-    struct jv value = {0};
-    run->error = error;
-    return nl_jv_copy(run, text, length, &value) != 0 ? -1 : set(run, key, value);
-}
-
-int nl_jinja_set_bool(struct nl_jinja_run *run, const char *key, bool value, struct nl_error *error)
+static void begin(struct nl_jinja_run *run, struct nl_error *error)
 {
     run->error = error;
-    return set(run, key, jv_bool(value));
+    run->failed = false;
 }
 
 int nl_jinja_set_json(struct nl_jinja_run *run, const char *key, const char *text, size_t length,
                       struct nl_error *error)
 {
-    struct jv value = {0};
-    run->error = error;
-    return nl_jv_parse_json(run, text, length, key, &value) != 0 ? -1 : set(run, key, value);
+    begin(run, error);
+    struct jv name = nl_jv_copy(run, key, strlen(key));
+    nl_jv_dict_set(run, run->variables, name, nl_jv_parse_json(run, text, length, key));
+    return run->failed ? -1 : 0;
 }
 
 void nl_jinja_set_now(struct nl_jinja_run *run, time_t now)
@@ -92,322 +77,181 @@ void nl_jinja_set_now(struct nl_jinja_run *run, time_t now)
     run->has_now = true;
 }
 
-/* A variable of the context, or JV_MISSING. */
-static struct jv resolve(struct nl_jinja_run *run, struct jv name)
+struct jinja_scope *nl_jinja_scope_new(struct nl_jinja_run *run, struct jinja_scope *outer)
 {
-    struct jv value = {0};
-    if (nl_jv_dict_get(run, run->variables, name, &value) <= 0)
-        nl_jinja_find_global(name, &value);
-    return value;
+    size_t n = run->template->n_names;
+    struct jinja_scope *scope = nl_jinja_alloc(run, sizeof *scope + n * sizeof *scope->values);
+    if (scope)
+        scope->outer = outer;
+    nl_jinja_charge(run, 1 + n / 8);
+    return scope;
 }
 
-void nl_jinja_enter_scope(struct nl_jinja_run *run, struct jinja_activation *activation,
-                          const struct jinja_scope *scope)
+void nl_jinja_scope_begin(struct nl_jinja_run *run, struct jinja_scope *scope, const uint16_t *unset)
 {
-    for (size_t i = 0; i < scope->count; i++) {
-        const struct jinja_load *load = &scope->loads[i];
-        const struct jinja_activation *from = activation;
-        struct jv *slot = &activation->slots[load->slot];
-        switch (load->kind) {
-        case JINJA_RESOLVE:
-            *slot = resolve(run, load->name);
-            break;
-        case JINJA_ALIAS:
-            for (uint16_t n = 0; n < load->hops; n++) {
-                from = from->outer;
-                assert(from); /* the parser has counted the scopes around this one */
-            }
-            *slot = from->slots[load->from];
-            break;
-        case JINJA_UNSET:
-            *slot = (struct jv){0};
-            break;
-        default:
-            break;
-        }
+    const struct nl_jinja *template = run->template;
+    memset(scope->values, 0, template->n_names * sizeof *scope->values);
+    for (; *unset != JINJA_NO_NAME && !run->failed; unset++)
+        scope->values[*unset] = nl_jv_undefined(run, jv_missing(), template->names[*unset]);
+    nl_jinja_charge(run, 1 + template->n_names / 8u);
+}
+
+/* Everything that is not set by the template itself. */
+static void begin_top(struct nl_jinja_run *run, const uint16_t *unset)
+{
+    const struct nl_jinja *template = run->template;
+    nl_jinja_scope_begin(run, run->top, unset);
+    for (uint16_t id = 0; id < template->n_names && !run->failed; id++) {
+        struct jv *value = &run->top->values[id], name = template->names[id];
+        const struct jinja_builtin *global = nl_jinja_find(nl_jinja_globals, name);
+        if (!jv_is(*value, JV_MISSING) || nl_jv_dict_get(run, run->variables, name, value))
+            continue;
+        *value =
+            global ? nl_jinja_bound(run, global, jv_missing()) : nl_jv_undefined(run, jv_missing(), name);
     }
-    run->steps += scope->count;
 }
 
-void nl_jinja_leave_scope(struct jinja_activation *activation, const struct jinja_scope *scope)
+static void assign(struct nl_jinja_run *run, struct jinja_scope *scope, const struct jn *target,
+                   struct jv value)
 {
-    for (size_t i = 0; i < scope->count; i++)
-        activation->slots[scope->loads[i].slot] = (struct jv){0};
-}
-
-static int print(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *list)
-{
-    struct jv value = {0};
-    for (const struct jn *node = list; node; node = node->next)
-        if (nl_jinja_eval(run, activation, node, &value) != 0 || nl_jv_str(run, value, run->out) != 0)
-            return -1;
-    return nl_buf_check(run->out, "rendered template", run->error);
-}
-
-int nl_jinja_assign(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *target,
-                    struct jv value)
-{
-    if (target->kind == JN_NAME) {
-        *nl_jinja_slot(activation, target) = value;
-        return 0;
-    }
-    run->line = target->line;
-    if (target->kind == JN_NSREF)
-        return nl_jinja_set_attribute(run, *nl_jinja_slot(activation, target->a), target->value, value);
-    struct jv_list *values = nl_jv_gather(run, value);
     size_t n = 0;
-    if (!values)
-        return -1;
+    run->line = target->line;
+    if (target->kind == JN_NAME) {
+        scope->values[target->id] = value;
+        return;
+    }
+    if (target->kind == JN_NSREF) {
+        nl_jinja_set_attribute(run, nl_jinja_eval(run, scope, target->a), target->value, value);
+        return;
+    }
+    const struct jv_list *values = nl_jv_gather(run, value);
     for (const struct jn *item = target->a; item; item = item->next)
         n++;
     if (n != values->count)
-        return jinja_fail(run, NL_DATA, "%zu values for %zu variables", values->count, n);
+        nl_jinja_fail(run, NL_DATA, "%zu values for %zu variables", values->count, n);
     n = 0;
-    for (const struct jn *item = target->a; item; item = item->next)
-        if (nl_jinja_assign(run, activation, item, values->items[n++]) != 0)
-            return -1;
-    return 0;
+    for (const struct jn *item = target->a; item && !run->failed; item = item->next)
+        assign(run, scope, item, values->items[n++]);
 }
 
 /* Before anything is computed, as jinja2 does it. */
-static int check_namespaces(struct nl_jinja_run *run, struct jinja_activation *activation,
-                            const struct jn *list)
+static void check_namespaces(struct nl_jinja_run *run, struct jinja_scope *scope, const struct jn *target)
 {
-    for (const struct jn *target = list; target; target = target->next) {
-        if (target->kind == JN_NSREF && !jv_is(*nl_jinja_slot(activation, target->a), JV_NAMESPACE))
-            return jinja_fail(run, NL_DATA, "cannot set an attribute of what is not a namespace");
-        if (target->kind == JN_TUPLE && check_namespaces(run, activation, target->a) != 0)
-            return -1;
-    }
-    return 0;
+    if (target->kind == JN_NSREF && !jv_is(nl_jinja_eval(run, scope, target->a), JV_NAMESPACE))
+        nl_jinja_fail(run, NL_DATA, "cannot set an attribute of what is not a namespace");
+    for (const struct jn *item = target->kind == JN_TUPLE ? target->a : NULL; item; item = item->next)
+        check_namespaces(run, scope, item);
 }
 
-static int execute_set(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *node)
-{
-    struct jv value = {0};
-    struct jn target = *node->a;
-    target.next = NULL;
-    if (check_namespaces(run, activation, &target) != 0 ||
-        nl_jinja_eval(run, activation, node->b, &value) != 0)
-        return -1;
-    return nl_jinja_assign(run, activation, node->a, value);
-}
-
-/* Filters of a block: the innermost is applied to the text. */
-static int filter_text(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *filter,
-                       struct jv text, struct jv *out)
-{
-    struct jv value = text;
-    struct jinja_args args;
-    if (nl_jinja_enter(run) != 0 ||
-        (filter->a && filter_text(run, activation, filter->a, text, &value) != 0) ||
-        nl_jinja_eval_args(run, activation, filter->b, &args) != 0)
-        return -1;
-    run->line = filter->line;
-    run->depth--;
-    return nl_jinja_filter(run, filter->value, value, &args, out);
-}
-
-/* Block sets and filter blocks. */
-static enum jinja_flow execute_block(struct nl_jinja_run *run, struct jinja_activation *activation,
+static enum jinja_flow execute_scope(struct nl_jinja_run *run, struct jinja_scope *outer,
                                      const struct jn *node)
 {
+    struct jinja_scope *scope = nl_jinja_scope_new(run, outer);
+    if (!scope)
+        return JINJA_ON;
+    nl_jinja_scope_begin(run, scope, node->unset);
+    return nl_jinja_execute(run, scope, node->d);
+}
+
+static enum jinja_flow execute_set_block(struct nl_jinja_run *run, struct jinja_scope *scope,
+                                         const struct jn *node)
+{
     struct nl_buf text = {0}, *before = run->out;
-    struct jv value = {0}, made = {0};
-    nl_jinja_enter_scope(run, activation, node->scope);
     run->out = &text;
-    enum jinja_flow flow = nl_jinja_execute(run, activation, node->d);
+    enum jinja_flow flow = execute_scope(run, scope, node);
     run->out = before;
-    if (flow != JINJA_ON) {
-        nl_buf_free(&text);
-        return flow;
-    }
-    if (nl_jv_take(run, &text, 0, &value) != 0)
-        return JINJA_ERROR;
-    made = value;
-    if (node->b && filter_text(run, activation, node->b, value, &made) != 0)
-        return JINJA_ERROR;
-    int result = node->kind == JN_SETBLOCK ? nl_jinja_assign(run, activation, node->a, made)
-                                           : nl_jv_str(run, made, run->out);
-    nl_jinja_leave_scope(activation, node->scope);
-    return result != 0 ? JINJA_ERROR : JINJA_ON;
-}
-
-static enum jinja_flow execute_with(struct nl_jinja_run *run, struct jinja_activation *activation,
-                                    const struct jn *node)
-{
-    nl_jinja_enter_scope(run, activation, node->scope);
-    const struct jn *value = node->b;
-    for (const struct jn *target = node->a; target; target = target->next, value = value->next) {
-        struct jv made = {0};
-        if (nl_jinja_eval(run, activation, value, &made) != 0 ||
-            nl_jinja_assign(run, activation, target, made) != 0)
-            return JINJA_ERROR;
-    }
-    enum jinja_flow flow = nl_jinja_execute(run, activation, node->d);
-    nl_jinja_leave_scope(activation, node->scope);
+    struct jv value = nl_jv_take(run, &text);
+    if (flow == JINJA_ON && !run->failed)
+        assign(run, scope, node->a, value);
     return flow;
-}
-
-static enum jinja_flow execute_if(struct nl_jinja_run *run, struct jinja_activation *activation,
-                                  const struct jn *node)
-{
-    const struct jn *branch = node;
-    while (branch) {
-        struct jv value = {0};
-        bool truth;
-        if (nl_jinja_eval(run, activation, branch->a, &value) != 0 || nl_jv_truth(run, value, &truth) != 0)
-            return JINJA_ERROR;
-        if (truth)
-            return nl_jinja_execute(run, activation, branch->d);
-        branch = branch == node ? node->c : branch->next;
-    }
-    return nl_jinja_execute(run, activation, node->e);
 }
 
 /* The items that pass a loop's test. */
-static int step_test(struct nl_jinja_run *run, struct jinja_generator *generator, struct jv *out)
+static bool step_test(struct nl_jinja_run *run, struct jinja_generator *generator, struct jv *out)
 {
     const struct jn *node = generator->node;
-    struct jv value = {0};
-    bool truth = false;
-    int got = 1;
-    if (!generator->started && !(generator->source = nl_jv_iterate(run, generator->over)))
-        return -1;
-    if (!generator->started)
-        nl_jinja_enter_scope(run, generator->activation, node->test_scope);
-    generator->started = true;
-    while (!truth && (got = nl_jv_next(run, generator->source, out)) > 0)
-        if (nl_jinja_assign(run, generator->activation, node->f, *out) != 0 ||
-            nl_jinja_eval(run, generator->activation, node->c, &value) != 0 ||
-            nl_jv_truth(run, value, &truth) != 0)
-            return -1;
-    return got;
+    if (!generator->source && !(generator->source = nl_jv_iterate(run, generator->over)))
+        return false;
+    while (nl_jv_next(run, generator->source, out)) {
+        assign(run, generator->scope, node->a, *out);
+        if (nl_jv_truth(run, nl_jinja_eval(run, generator->scope, node->c)))
+            return true;
+    }
+    return false;
 }
 
-/* The loop's iterator. */
-static int start_loop(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *node,
-                      struct jv_loop *loop)
+static bool start_loop(struct nl_jinja_run *run, struct jinja_scope *scope, const struct jn *node,
+                       struct jv_loop *loop)
 {
-    struct jv over = {0};
-    if (nl_jinja_eval(run, activation, node->b, &over) != 0)
-        return -1;
-    loop->iterable = over;
-    loop->index0 = loop->length = -1;
-    const struct jinja_generator generator = {
-        .step = step_test, .over = over, .node = node, .activation = activation};
-    if (node->c && nl_jv_generator(run, &generator, &loop->iterable) != 0)
-        return -1;
+    *loop = (struct jv_loop){.iterable = nl_jinja_eval(run, scope, node->b), .index0 = -1, .length = -1};
     run->line = node->line;
+    if (node->c) {
+        const struct jinja_generator generator = {
+            .step = step_test, .over = loop->iterable, .node = node, .scope = nl_jinja_scope_new(run, scope)};
+        loop->iterable = nl_jv_generator(run, &generator);
+    }
     loop->iterator = nl_jv_iterate(run, loop->iterable);
-    return loop->iterator ? 0 : -1;
+    return !run->failed;
 }
 
-static enum jinja_flow execute_for(struct nl_jinja_run *run, struct jinja_activation *activation,
-                                   const struct jn *node)
+static enum jinja_flow execute_for(struct nl_jinja_run *run, struct jinja_scope *outer, const struct jn *node)
 {
     struct jv_loop *loop = nl_jinja_alloc(run, sizeof *loop);
+    struct jinja_scope *scope = nl_jinja_scope_new(run, outer);
     struct jv item = {0};
     bool completed = false; /* a turn: one that breaks or continues does not count, as in jinja2 */
-    int got = -1;
-    if (!loop || start_loop(run, activation, node, loop) != 0)
-        return JINJA_ERROR;
-    while ((got = nl_jv_loop_next(run, loop, &item)) > 0) {
-        if (nl_jinja_assign(run, activation, node->a, item) != 0)
-            return JINJA_ERROR;
-        activation->slots[node->slot] = (struct jv){.kind = JV_LOOP, .loop = loop};
-        nl_jinja_enter_scope(run, activation, node->scope);
-        enum jinja_flow flow = nl_jinja_execute(run, activation, node->d);
-        if (flow == JINJA_ERROR)
-            return flow;
+    if (!loop || !scope || !start_loop(run, outer, node, loop))
+        return JINJA_ON;
+    while (nl_jv_loop_next(run, loop, &item)) {
+        nl_jinja_scope_begin(run, scope, node->unset);
+        scope->values[node->id] = (struct jv){.kind = JV_LOOP, .loop = loop};
+        assign(run, scope, node->a, item);
+        enum jinja_flow flow = nl_jinja_execute(run, scope, node->d);
         completed = completed || flow == JINJA_ON;
-        if (flow == JINJA_BREAK)
+        if (flow == JINJA_BREAK || run->failed)
             break;
     }
-    if (got < 0)
-        return JINJA_ERROR;
-    nl_jinja_leave_scope(activation, node->scope);
-    if (completed || !node->e)
-        return JINJA_ON;
-    nl_jinja_enter_scope(run, activation, node->else_scope);
-    enum jinja_flow flow = nl_jinja_execute(run, activation, node->e);
-    nl_jinja_leave_scope(activation, node->else_scope);
-    return flow;
+    return completed || !node->e || run->failed ? JINJA_ON : execute_scope(run, outer, node->e);
 }
 
-static int make_macro(struct nl_jinja_run *run, struct jinja_activation *activation, const struct jn *node,
-                      struct jv *out)
-{
-    struct jv_macro *macro = nl_jinja_alloc(run, sizeof *macro);
-    if (!macro)
-        return -1;
-    *macro = (struct jv_macro){.node = node, .outer = activation};
-    *out = (struct jv){.kind = JV_MACRO, .macro = macro};
-    return 0;
-}
-
-static int execute_call_block(struct nl_jinja_run *run, struct jinja_activation *activation,
-                              const struct jn *node)
-{
-    struct jv caller = {0}, callee = {0}, made = {0};
-    struct jinja_args args = {0};
-    if (make_macro(run, activation, node, &caller) != 0)
-        return -1;
-    if (!node->b) /* generation: the block as it is */
-        return nl_jinja_call_macro(run, caller.macro, &args, &made) != 0 ? -1
-                                                                         : nl_jv_str(run, made, run->out);
-    if (nl_jinja_eval(run, activation, node->b->a, &callee) != 0 ||
-        nl_jinja_eval_args(run, activation, node->b->b, &args) != 0)
-        return -1;
-    struct jinja_named *named = nl_jinja_alloc(run, (args.n_named + 1) * sizeof *named);
-    if (!named)
-        return -1;
-    if (args.n_named)
-        memcpy(named, args.named, args.n_named * sizeof *named);
-    named[args.n_named++] = (struct jinja_named){jv_chars("caller"), caller};
-    args.named = named;
-    run->line = node->line;
-    return nl_jinja_call(run, callee, &args, &made) != 0 ? -1 : nl_jv_str(run, made, run->out);
-}
-
-static enum jinja_flow execute_one(struct nl_jinja_run *run, struct jinja_activation *activation,
-                                   const struct jn *node)
+static enum jinja_flow execute_one(struct nl_jinja_run *run, struct jinja_scope *scope, const struct jn *node)
 {
     switch (node->kind) {
     case JN_DATA:
-        return nl_jv_str(run, node->value, run->out) != 0 ? JINJA_ERROR : JINJA_ON;
+        nl_jinja_put(run, run->out, node->value);
+        return JINJA_ON;
     case JN_OUTPUT:
-        return print(run, activation, node->a) != 0 ? JINJA_ERROR : JINJA_ON;
+        nl_jv_str(run, nl_jinja_eval(run, scope, node->a), run->out);
+        return JINJA_ON;
     case JN_FOR:
-        return execute_for(run, activation, node);
+        return execute_for(run, scope, node);
     case JN_IF:
-        return execute_if(run, activation, node);
+        return nl_jinja_execute(run, scope,
+                                nl_jv_truth(run, nl_jinja_eval(run, scope, node->a)) ? node->d : node->e);
     case JN_SET:
-        return execute_set(run, activation, node) != 0 ? JINJA_ERROR : JINJA_ON;
+        check_namespaces(run, scope, node->a);
+        assign(run, scope, node->a, nl_jinja_eval(run, scope, node->b));
+        return JINJA_ON;
     case JN_SETBLOCK:
-    case JN_FILTERBLOCK:
-        return execute_block(run, activation, node);
-    case JN_WITH:
-        return execute_with(run, activation, node);
+        return execute_set_block(run, scope, node);
     case JN_MACRO:
-        return make_macro(run, activation, node, nl_jinja_slot(activation, node->f)) != 0 ? JINJA_ERROR
-                                                                                          : JINJA_ON;
-    case JN_CALLBLOCK:
-        return execute_call_block(run, activation, node) != 0 ? JINJA_ERROR : JINJA_ON;
+        scope->values[node->b->id] = (struct jv){.kind = JV_MACRO, .macro = node};
+        return JINJA_ON;
+    case JN_SCOPE:
+        return execute_scope(run, scope, node);
     default:
         return node->kind == JN_BREAK ? JINJA_BREAK : JINJA_CONTINUE;
     }
 }
 
-enum jinja_flow nl_jinja_execute(struct nl_jinja_run *run, struct jinja_activation *activation,
-                                 const struct jn *list)
+enum jinja_flow nl_jinja_execute(struct nl_jinja_run *run, struct jinja_scope *scope, const struct jn *list)
 {
     enum jinja_flow flow = JINJA_ON;
-    if (nl_jinja_enter(run) != 0)
-        return JINJA_ERROR;
-    for (const struct jn *node = list; node && flow == JINJA_ON; node = node->next) {
+    nl_jinja_enter(run);
+    for (const struct jn *node = list; node && flow == JINJA_ON && nl_jinja_charge(run, 1);
+         node = node->next) {
         run->line = node->line;
-        flow = nl_jinja_charge(run, 1) != 0 ? JINJA_ERROR : execute_one(run, activation, node);
+        flow = execute_one(run, scope, node);
     }
     run->depth--;
     return flow;
@@ -415,19 +259,20 @@ enum jinja_flow nl_jinja_execute(struct nl_jinja_run *run, struct jinja_activati
 
 int nl_jinja_render(struct nl_jinja_run *run, struct nl_buf *out, struct nl_error *error)
 {
-    const struct nl_jinja *template = run->template;
-    struct jinja_activation activation = {0};
+    const struct jn *body = run->template->body;
     struct nl_buf text = {0};
-    run->error = error;
-    activation.slots = nl_jinja_alloc(run, (template->function.n_slots + 1) * sizeof *activation.slots);
-    if (!activation.slots)
-        return -1;
+    begin(run, error);
+    run->top = nl_jinja_scope_new(run, NULL);
     run->out = &text;
-    nl_jinja_enter_scope(run, &activation, template->scope);
-    int result = nl_jinja_execute(run, &activation, template->body) == JINJA_ERROR ? -1 : 0;
+    if (run->top) {
+        begin_top(run, body->unset);
+        nl_jinja_execute(run, run->top, body->d);
+    }
     run->out = NULL;
-    if (result == 0)
+    if (text.failed)
+        nl_jinja_fail(run, NL_RESOURCE, "out of memory");
+    if (!run->failed)
         nl_buf_add(out, text.data, text.size);
     nl_buf_free(&text);
-    return result != 0 ? -1 : nl_buf_check(out, "rendered template", error);
+    return run->failed ? -1 : nl_buf_check(out, "rendered template", error);
 }

@@ -1,4 +1,4 @@
-/* Memory, strings, lists and dicts of the template interpreter. */
+/* Memory, failures, strings, lists and dicts of the template interpreter. */
 #include "jinja_value.h"
 
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 
 #include "jinja_tree.h"
 
-enum { BLOCK = 1 << 16, SMALL_DICT = 8, LONG_STRING = 512 };
+enum { BLOCK = 1 << 16, FIRST_CAPACITY = 8, LONG_STRING = 512 };
 
 struct jinja_block {
     struct jinja_block *next;
@@ -54,272 +54,234 @@ void nl_jinja_arena_free(struct jinja_arena *arena)
     *arena = (struct jinja_arena){0};
 }
 
-void nl_jinja_set_error(struct nl_jinja_run *run, enum nl_status code, const char *format, ...)
+struct jv nl_jinja_fail(struct nl_jinja_run *run, enum nl_status code, const char *format, ...)
 {
     char what[800];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    const char *name = run->template ? run->template->name : "chat"; /* none: variables are being set */
-    nl_set_error(run->error, code, "%s: %s, line %u", what, name, run->line);
+    if (!run->failed) /* without a template: variables are being set */
+        nl_set_error(run->error, code, "%s: %s, line %u", what, run->template ? run->template->name : "chat",
+                     run->line);
+    run->failed = true;
+    return jv_missing();
 }
 
-int nl_jinja_too_long(struct nl_jinja_run *run)
+struct jv nl_jinja_fail_type(struct nl_jinja_run *run, const char *what, struct jv value)
 {
-    return jinja_fail(run, NL_DATA, "the template runs too long");
+    if (jv_is(value, JV_UNDEFINED))
+        return nl_jv_fail_undefined(run, value);
+    return nl_jinja_fail(run, NL_DATA, "%s of a value of type %s", what, nl_jv_type_name(value));
+}
+
+bool nl_jinja_enter(struct nl_jinja_run *run)
+{
+    if (++run->depth > JINJA_MOST_DEPTH)
+        nl_jinja_fail(run, NL_DATA, "the template nests too deeply");
+    return !run->failed;
 }
 
 void *nl_jinja_alloc(struct nl_jinja_run *run, size_t size)
 {
-    void *memory = nl_jinja_arena_alloc(&run->arena, size);
+    void *memory = run->failed ? NULL : nl_jinja_arena_alloc(&run->arena, size);
     if (!memory && run->arena.total + size + BLOCK > JINJA_MOST_MEMORY)
-        nl_jinja_set_error(run, NL_DATA, "the template needs too much memory");
+        nl_jinja_fail(run, NL_DATA, "the template needs too much memory");
     else if (!memory)
-        nl_set_error(run->error, NL_RESOURCE, "out of memory: template");
+        nl_jinja_fail(run, NL_RESOURCE, "out of memory");
     return memory;
 }
 
-int nl_jv_copy(struct nl_jinja_run *run, const char *text, size_t size, struct jv *out)
+bool nl_jinja_is_listed(struct jv name, const char *list)
 {
-    if (size > JINJA_MOST_OUTPUT)
-        return jinja_fail(run, NL_DATA, "the template makes a string that is too long");
-    char *copy = nl_jinja_alloc(run, size ? size : 1);
-    if (!copy)
-        return -1;
-    if (size)
-        memcpy(copy, text, size);
-    *out = jv_string(copy, size);
-    return nl_jinja_charge(run, size / 64);
+    char padded[64];
+    int size = snprintf(padded, sizeof padded, " %.*s ", JINJA_SHOWN(name));
+    return jv_is(name, JV_STRING) && size < (int)sizeof padded && strlen(padded) == name.size + 2 &&
+           strstr(list, padded);
 }
 
-int nl_jv_take(struct nl_jinja_run *run, struct nl_buf *buf, int result, struct jv *out)
+static struct jv too_long(struct nl_jinja_run *run)
 {
-    if (result == 0)
-        result = nl_buf_check(buf, "template", run->error);
-    if (result == 0)
-        result = nl_jv_copy(run, buf->data, buf->size, out);
+    return nl_jinja_fail(run, NL_DATA, "the template makes a string that is too long");
+}
+
+struct jv nl_jv_copy(struct nl_jinja_run *run, const char *text, size_t size)
+{
+    if (size > JINJA_MOST_OUTPUT)
+        return too_long(run);
+    char *copy = nl_jinja_charge(run, size / 64) ? nl_jinja_alloc(run, size ? size : 1) : NULL;
+    if (!copy)
+        return jv_missing();
+    if (size)
+        memcpy(copy, text, size);
+    return jv_string(copy, size);
+}
+
+bool nl_jinja_put(struct nl_jinja_run *run, struct nl_buf *buf, struct jv text)
+{
+    if (buf->size + text.size > JINJA_MOST_OUTPUT)
+        too_long(run);
+    if (nl_jinja_charge(run, 1 + text.size / 64))
+        nl_buf_add(buf, text.text, text.size);
+    return !run->failed;
+}
+
+struct jv nl_jv_take(struct nl_jinja_run *run, struct nl_buf *buf)
+{
+    if (buf->failed)
+        nl_jinja_fail(run, NL_RESOURCE, "out of memory");
+    struct jv text = nl_jv_copy(run, buf->data, buf->size);
     nl_buf_free(buf);
-    return result;
+    return text;
 }
 
 /* A long string has room behind it, so that one that grows piece by piece is not copied each time. */
-int nl_jv_concat(struct nl_jinja_run *run, struct jv left, struct jv right, struct jv *out)
+struct jv nl_jv_concat(struct nl_jinja_run *run, struct jv left, struct jv right)
 {
     size_t size = (size_t)left.size + right.size;
     if (size > JINJA_MOST_OUTPUT)
-        return jinja_fail(run, NL_DATA, "the template makes a string that is too long");
-    if (right.size == 0 || left.size == 0) {
-        *out = right.size ? right : left;
-        out->safe = false;
-        return 0;
-    }
-    if (nl_jinja_charge(run, right.size / 64) != 0)
-        return -1;
+        return too_long(run);
+    if (right.size == 0 || left.size == 0)
+        return right.size ? jv_part(right, 0, size) : jv_part(left, 0, size);
+    if (!nl_jinja_charge(run, right.size / 64))
+        return jv_missing();
     if (left.text + left.size == run->tip && right.size <= run->tip_room) {
         memmove((char *)(uintptr_t)run->tip, right.text, right.size);
         run->tip += right.size;
         run->tip_room -= right.size;
-        *out = jv_string(left.text, size);
-        return 0;
+        return jv_string(left.text, size);
     }
     size_t room = left.size > LONG_STRING ? size : 0;
-    char *text = nl_jinja_alloc(run, size + room);
-    if (!text || nl_jinja_charge(run, left.size / 64) != 0)
-        return -1;
+    char *text = nl_jinja_charge(run, left.size / 64) ? nl_jinja_alloc(run, size + room) : NULL;
+    if (!text)
+        return jv_missing();
     memcpy(text, left.text, left.size);
     memcpy(text + left.size, right.text, right.size);
     if (room) {
         run->tip = text + size;
         run->tip_room = room;
     }
-    *out = jv_string(text, size);
-    return 0;
+    return jv_string(text, size);
 }
 
 struct jv_list *nl_jv_list_new(struct nl_jinja_run *run, size_t capacity)
 {
     struct jv_list *list = nl_jinja_alloc(run, sizeof *list);
     if (!list)
-        return NULL;
+        return &run->no_list;
     list->items = capacity ? nl_jinja_alloc(run, capacity * sizeof *list->items) : NULL;
-    list->capacity = capacity;
-    return capacity && !list->items ? NULL : list;
+    list->capacity = list->items ? capacity : 0;
+    return list;
 }
 
-int nl_jv_list_push(struct nl_jinja_run *run, struct jv_list *list, struct jv value)
+void nl_jv_push(struct nl_jinja_run *run, struct jv_list *list, struct jv value)
 {
-    if (nl_jinja_charge(run, 1) != 0)
-        return -1;
+    if (!nl_jinja_charge(run, 1))
+        return;
     if (list->count == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 8;
+        size_t capacity = list->capacity ? 2 * list->capacity : FIRST_CAPACITY;
         struct jv *items = nl_jinja_alloc(run, capacity * sizeof *items);
         if (!items)
-            return -1;
+            return;
         if (list->count)
             memcpy(items, list->items, list->count * sizeof *items);
         list->items = items;
         list->capacity = capacity;
     }
     list->items[list->count++] = value;
-    return 0;
-}
-
-int nl_jv_pair(struct nl_jinja_run *run, struct jv first, struct jv second, struct jv *out)
-{
-    struct jv_list *list = nl_jv_list_new(run, 2);
-    if (!list)
-        return -1;
-    list->items[0] = first;
-    list->items[1] = second;
-    list->count = 2;
-    *out = jv_of_list(list, JV_TUPLE);
-    return 0;
 }
 
 struct jv_dict *nl_jv_dict_new(struct nl_jinja_run *run)
 {
-    return nl_jinja_alloc(run, sizeof(struct jv_dict));
+    struct jv_dict *dict = nl_jinja_alloc(run, sizeof *dict);
+    return dict ? dict : &run->no_dict;
 }
 
-/* The entry of a key: 1 and *index, 0, -1. */
-static int find(struct nl_jinja_run *run, const struct jv_dict *dict, struct jv key, uint64_t hash,
-                size_t *index)
+/* The entry of a key, or NULL. Dicts are small. */
+static struct jv_entry *find(struct nl_jinja_run *run, const struct jv_dict *dict, struct jv key)
 {
-    size_t mask = dict->table ? dict->table_size - 1 : 0, at = hash & mask, n = 0;
-    for (;; n++) {
-        size_t i = n;
-        if (dict->table) {
-            if (dict->table[at] == 0)
-                return 0;
-            i = dict->table[at] - 1;
-            at = (at + 1) & mask;
-        } else if (n == dict->count) {
-            return 0;
-        }
-        const struct jv_entry *entry = &dict->entries[i];
-        bool equal = false;
-        if (entry->hash == hash && nl_jv_equal(run, entry->key, key, &equal) != 0)
-            return -1;
-        if (equal) {
-            *index = i;
-            return 1;
-        }
-        if (nl_jinja_charge(run, 1) != 0)
-            return -1;
+    if (jv_is_sequence(key) || jv_is(key, JV_DICT))
+        nl_jinja_fail(run, jv_is(key, JV_TUPLE) ? NL_UNSUPPORTED : NL_DATA, "a key of type %s",
+                      nl_jv_type_name(key));
+    else if (key.kind > JV_STRING)
+        nl_jinja_fail(run, NL_UNSUPPORTED, "a key of type %s", nl_jv_type_name(key));
+    nl_jinja_charge(run, 1 + dict->count / 16);
+    for (size_t i = 0; i < dict->count && !run->failed; i++) {
+        struct jv_entry *entry = &dict->entries[i];
+        if (entry->key.size == key.size && nl_jv_equal(run, entry->key, key))
+            return entry;
     }
+    return NULL;
 }
 
-static void enter(struct jv_dict *dict, size_t index)
+void nl_jv_dict_set(struct nl_jinja_run *run, struct jv_dict *dict, struct jv key, struct jv value)
 {
-    size_t mask = dict->table_size - 1, at = dict->entries[index].hash & mask;
-    while (dict->table[at])
-        at = (at + 1) & mask;
-    dict->table[at] = (uint32_t)index + 1;
-}
-
-static int grow(struct nl_jinja_run *run, struct jv_dict *dict)
-{
-    size_t capacity = dict->capacity ? 2 * dict->capacity : SMALL_DICT;
-    struct jv_entry *entries = nl_jinja_alloc(run, capacity * sizeof *entries);
-    if (!entries)
-        return -1;
-    if (dict->count)
-        memcpy(entries, dict->entries, dict->count * sizeof *entries);
-    dict->entries = entries;
-    dict->capacity = capacity;
-    if (capacity > SMALL_DICT) {
-        dict->table_size = 2 * capacity;
-        dict->table = nl_jinja_alloc(run, dict->table_size * sizeof *dict->table);
-        if (!dict->table)
-            return -1;
-        for (size_t i = 0; i < dict->count; i++)
-            enter(dict, i);
+    struct jv_entry *entry = find(run, dict, key);
+    if (!entry && dict->count == dict->capacity && !run->failed) {
+        size_t capacity = dict->capacity ? 2 * dict->capacity : FIRST_CAPACITY;
+        struct jv_entry *entries = nl_jinja_alloc(run, capacity * sizeof *entries);
+        if (entries && dict->count)
+            memcpy(entries, dict->entries, dict->count * sizeof *entries);
+        *dict = (struct jv_dict){entries, dict->count, capacity};
     }
-    return 0;
-}
-
-int nl_jv_dict_set(struct nl_jinja_run *run, struct jv_dict *dict, struct jv key, struct jv value)
-{
-    uint64_t hash;
-    size_t index;
-    if (nl_jv_hash(run, key, &hash) != 0)
-        return -1;
-    int found = find(run, dict, key, hash, &index);
-    if (found < 0)
-        return -1;
-    if (found) {
-        dict->entries[index].value = value;
-        return 0;
+    if (run->failed)
+        return;
+    if (!entry) {
+        entry = &dict->entries[dict->count++];
+        entry->key = key;
     }
-    if (dict->count == dict->capacity && grow(run, dict) != 0)
-        return -1;
-    dict->entries[dict->count] = (struct jv_entry){.key = key, .value = value, .hash = hash};
-    if (dict->table)
-        enter(dict, dict->count);
-    dict->count++;
-    return 0;
+    entry->value = value;
 }
 
-int nl_jv_dict_get(struct nl_jinja_run *run, const struct jv_dict *dict, struct jv key, struct jv *out)
+bool nl_jv_dict_get(struct nl_jinja_run *run, const struct jv_dict *dict, struct jv key, struct jv *out)
 {
-    uint64_t hash;
-    size_t index;
-    if (dict->count == 0)
-        return 0;
-    if (nl_jv_hash(run, key, &hash) != 0)
-        return -1;
-    int found = find(run, dict, key, hash, &index);
-    if (found > 0)
-        *out = dict->entries[index].value;
-    return found;
+    const struct jv_entry *entry = find(run, dict, key);
+    if (entry)
+        *out = entry->value;
+    return entry;
 }
 
-static int make_undefined(struct nl_jinja_run *run, struct jv_undefined what, struct jv *out)
+static struct jv make_undefined(struct nl_jinja_run *run, struct jv_undefined what)
 {
     struct jv_undefined *undefined = nl_jinja_alloc(run, sizeof *undefined);
     if (!undefined)
-        return -1;
+        return jv_missing();
     *undefined = what;
-    *out = (struct jv){.kind = JV_UNDEFINED, .undefined = undefined};
-    return 0;
+    return (struct jv){.kind = JV_UNDEFINED, .undefined = undefined};
 }
 
-int nl_jv_undefined(struct nl_jinja_run *run, struct jv object, struct jv name, struct jv *out)
+struct jv nl_jv_undefined(struct nl_jinja_run *run, struct jv object, struct jv name)
 {
-    return make_undefined(run, (struct jv_undefined){.object = object, .name = name}, out);
+    return make_undefined(run, (struct jv_undefined){.object = object, .name = name});
 }
 
-int nl_jv_undefined_hint(struct nl_jinja_run *run, const char *hint, struct jv *out)
+struct jv nl_jv_undefined_hint(struct nl_jinja_run *run, const char *hint)
 {
-    return make_undefined(run, (struct jv_undefined){.hint = hint}, out);
+    return make_undefined(run, (struct jv_undefined){.hint = hint});
 }
 
-int nl_jv_fail_undefined(struct nl_jinja_run *run, struct jv value)
+struct jv nl_jv_fail_undefined(struct nl_jinja_run *run, struct jv value)
 {
     const struct jv_undefined *undefined = value.undefined;
-    if (undefined->hint)
-        return jinja_fail(run, NL_DATA, "%s", undefined->hint);
     struct nl_buf name = {0};
-    if (nl_jv_repr(run, undefined->name, &name) != 0) {
-        nl_buf_free(&name);
-        return -1;
-    }
+    if (undefined->hint)
+        return nl_jinja_fail(run, NL_DATA, "%s", undefined->hint);
+    nl_jv_repr(run, undefined->name, &name);
     const char *shown = name.data ? name.data : "?";
-    int result =
-        jv_is(undefined->object, JV_MISSING)
-            ? jinja_fail(run, NL_DATA, "%.300s is undefined", shown)
-            : jinja_fail(run, NL_DATA, "'%s object' has no %s %.300s", nl_jv_type_name(undefined->object),
-                         jv_is(undefined->name, JV_STRING) ? "attribute" : "element", shown);
+    if (jv_is(undefined->object, JV_MISSING))
+        nl_jinja_fail(run, NL_DATA, "%.300s is undefined", shown);
+    else
+        nl_jinja_fail(run, NL_DATA, "'%s object' has no %s %.300s", nl_jv_type_name(undefined->object),
+                      jv_is(undefined->name, JV_STRING) ? "attribute" : "element", shown);
     nl_buf_free(&name);
-    return result;
+    return jv_missing();
 }
 
 const char *nl_jv_type_name(struct jv value)
 {
-    static const char *const names[] = {
-        "missing", "Undefined",   "NoneType", "bool",      "int",    "float",     "str",
-        "list",    "tuple",       "dict",     "dict_view", "range",  "generator", "Namespace",
-        "Macro",   "LoopContext", "function", "method",    "Cycler", "Joiner",    "slice"};
+    static const char *const names[] = {"missing",     "Undefined", "NoneType",  "bool",      "int",
+                                        "float",       "str",       "list",      "tuple",     "dict",
+                                        "view",        "range",     "generator", "Namespace", "Macro",
+                                        "LoopContext", "function"};
     return names[value.kind];
 }

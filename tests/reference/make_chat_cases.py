@@ -221,37 +221,38 @@ MODELS = {
   {%- elif value is iterable -%}[{% for v in value %}{{ render(v, depth) }}{{ ', ' if not loop.last }}{% endfor %}]
   {%- else -%}{{ value }}{%- endif -%}
 {%- endmacro -%}
-{%- macro turn(role) -%}<{{ role }}>{{ caller() }}</{{ role }}>
+{%- macro turn(role, text) -%}<{{ role }}>{{ text }}</{{ role }}>
 {% endmacro -%}
-{%- if tools %}{% call turn('tools') %}{{ render(tools) }}{% endcall %}{% endif -%}
+{%- if tools %}{{ turn('tools', render(tools)) }}{% endif -%}
 {%- for m in messages %}{% if m.role == 'system' %}{% continue %}{% endif %}
-{%- call turn(m.role|title) %}{% if m.tool_calls %}{{ render(m.tool_calls) }}{% else %}{% generation %}{{ m.content }}{% endgeneration %}{% endif %}{% endcall %}{% endfor %}""",
+{%- set text %}{% if m.tool_calls %}{{ render(m.tool_calls) }}{% else %}{% generation %}{{ m.content }}{% endgeneration %}{% endif %}{% endset %}
+{{- turn(m.role|title, text) }}{% endfor %}""",
 }
 V = {"n": "7", "f": "2.5", "s": '"hello World"', "l": "[3, 1, 2]", "d": '{"b": 1, "a": {"items": [1]}, "C": 2}',
      "words": '["b", "A", "c", "a"]', "big": "9007199254740993", "u": '"naïve Ünï \\ud83d\\ude42"', "nul": '"a\\u0000b"'}
 FEATURES = """
 {{ n }} {{ f }} {{ s }} {{ l }} {{ d }} {{ big }} {{ u }} {{ nul|tojson }} {{ [nul, u] }}
-{% for x in l %}{{ loop.index }}/{{ loop.length }}{{ loop.first }}{{ loop.last }}{{ loop.previtem }}{{ loop.nextitem }}{{ loop.cycle('a', 'b') }}{{ loop.changed(x > 1) }}{{ loop.revindex }}{{ loop.revindex0 }}{{ loop.depth }}, {% else %}none{% endfor %}
+{% for x in l %}{{ loop.index }}/{{ loop.length }}{{ loop.first }}{{ loop.last }}{{ loop.previtem }}{{ loop.nextitem }}{{ loop.revindex }}{{ loop.revindex0 }}, {% else %}none{% endfor %}
 {% for x in [1, 2, 3, 4, 5] if x is odd %}{{ loop.index }}:{{ x }}/{{ loop.length }}{% if x == 3 %}{% continue %}{% endif %},{% endfor %}
 {% for x in [] %}{% else %}E{% endfor %}{% for x in [1] %}{% continue %}{% else %}E{% endfor %}{% for x in [1, 2] %}{{ x }}{% break %}{% else %}E{% endfor %}
 {% for a, (b, c) in [(1, (2, 3)), [4, [5, 6]]] %}{{ a }}{{ b }}{{ c }}{% endfor %}{% for k, v in d.items() %}{{ k }}={{ v }};{% endfor %}
 {% for a, b in [(1, 2, 3)] %}{% endfor %}
-{% set ns = namespace(a=1, b=[]) %}{% for x in l %}{% set ns.a = ns.a + x %}{% endfor %}{{ ns.a }} {{ ns }} {{ ns.zz is defined }}
+{% set ns = namespace(a=1, b=[]) %}{% for x in l %}{% set ns.a = ns.a + x %}{% endfor %}{{ ns.a }} {{ ns.b }} {{ ns.zz is defined }}
 {% set n.a = 1 %}
 {% set ns = namespace() %}{% set ns._x = 1 %}
-{% set a, b = 1, 2 %}{{ a }}{{ b }}{% set c = 3, %}{{ c }}{% with x = 5, y = n %}{{ x }}{{ y }}{% endwith %}{{ x }}
+{% set a, b = 1, 2 %}{{ a }}{{ b }}{% set c = 3, %}{{ c }}{{ x }}
 {% for i in [1, 2] %}{{ n }}{% endfor %}{% set n = 1 %}{{ n }}
 {% if false %}{% set n = 3 %}{% endif %}{{ n }} {% for i in [1, 2] %}{% set n = n + i %}{{ n }}{% endfor %}{{ n }}
-{% set x %}block {{ n }}{% endset %}{{ x|upper }}{% set y | upper | trim %} abc {% endset %}{{ y }}{% filter upper %}abc{{ s }}{% endfilter %}
-{% macro f(a, b=2, c=a) %}{{ a }}-{{ b }}-{{ c }}{% endmacro %}{{ f(1) }}|{{ f(1, c=5) }}|{{ f() }}|{{ f(b=3, a=[1]) }}|{{ f }}|{{ f.name }}
+{% set x %}block {{ n }}{% endset %}{{ x|upper }}{% for i in l %}{% set y %} {{ i }}{{ x }} {% endset %}{{ y|trim }}{% endfor %}{{ y }}
+{% macro f(a, b=2, c=a) %}{{ a }}-{{ b }}-{{ c }}{% endmacro %}{{ f(1) }}|{{ f(1, c=5) }}|{{ f() }}|{{ f(b=3, a=[1]) }}|{{ f is callable }}|{{ f(b=2) }}
 {% macro f(a) %}{% endmacro %}{{ f(1, 2) }}
 {% macro f(a) %}{% endmacro %}{{ f(b=2) }}
-{% macro v() %}{{ varargs }}{{ kwargs }}{% endmacro %}{{ v(1, 2, a=3) }}{{ v(*[1, 2], **{'q': 1}) }}
-{% macro m(x) %}[{{ caller(x) }}]{% endmacro %}{% call(u) m(5) %}<{{ u }}{{ n }}>{% endcall %}
+{% macro f(a=b, b=1) %}{{ a }}{{ b }}{{ n }}{% set n = 2 %}{{ n }}{% endmacro %}{{ f() }}{{ f(x) }}{{ f(a=x, b=n) }}{{ n }}
+{% macro m() %}{{ n }}{{ q }}{% endmacro %}{% for n in l %}{{ m() }}{% set q = n %}{{ m() }}{% endfor %}{% set q = 5 %}{{ m() }}
 {% macro fact(k) %}{{ k * fact(k - 1)|int if k > 1 else 1 }}{% endmacro %}{{ fact(10) }}
 {% macro inf() %}{{ inf() }}{% endmacro %}{{ inf() }}
-{{ 1 + 2 * 3 - 4 / 2 }} {{ 7 // 2 }} {{ -7 // 2 }} {{ 7 % 3 }} {{ -7 % 3 }} {{ 2 ** 10 }} {{ 2 ** -1 }} {{ 7.5 // 2 }} {{ -7.5 % 2 }} {{ 2**3**2 }} {{ -2**2 }} {{ -n|abs }}
-{{ 1e20 }} {{ 1e16 }} {{ 123456789.123 }} {{ 0.1 + 0.2 }} {{ 1e-5 }} {{ 0.0001 }} {{ 1/3 }} {{ 10/5 }} {{ 1e22 }} {{ 5e-324 }} {{ -0.0 }} {{ 1_000 }} {{ 0x1F }} {{ 0b11 }} {{ 0o17 }} {{ 1_0.5e1_0 }}
+{{ 1 + 2 * 3 - 4 / 2 }} {{ 7 // 2 }} {{ -7 // 2 }} {{ 7 % 3 }} {{ -7 % 3 }} {{ 2 ** 10 }} {{ 2 ** -1 }} {{ 7.5 // 2 }} {{ -7.5 % 2 }} {{ 2**3**2 }} {{ 1.5**2 }} {{ -n|abs }}
+{{ 1e20 }} {{ 1e16 }} {{ 123456789.123 }} {{ 0.1 + 0.2 }} {{ 1e-5 }} {{ 0.0001 }} {{ 1/3 }} {{ 10/5 }} {{ 1e22 }} {{ 5e-324 }} {{ -0.0 }} {{ 1_000 }} {{ 00 }} {{ 1_0.5e1_0 }}
 {{ 1 / 0 }}
 {{ 1 < 2 < 3 }} {{ 1 < 2 > 3 }} {{ 'a' in 'abc' }} {{ 4 not in l }} {{ not 1 }} {{ 1 and 0 }} {{ '' or 'x' }} {{ x is defined }} {{ n is defined and n is number }} {{ 1 == 1.0 == true }} {{ 'b' in d }} {{ big == 9007199254740992.0 }}
 {{ 1 < 'a' }}
@@ -261,14 +262,14 @@ FEATURES = """
 {{ d.x.y }}
 {{ x + 1 }}
 {{ x() }}
-{{ d.items() }} {{ d.keys()|list }} {{ d.values() }} {{ d.a['items'] }} {{ d.get('zz') }}{{ d.get('zz', 1) }}{{ d.get('b') }}{{ d.pop }}{{ l.append }}{{ d['items'] is callable }}
+{{ d.items() }} {{ d.keys()|list }} {{ d.values() }} {{ d.a['items'] }} {{ d.get('zz') }}{{ d.get('zz', 1) }}{{ d.get('b') }}{{ d.C }}{{ d['items'] is callable }}
 {{ l.append(1) }}
 {{ d|tojson }} {{ d|tojson(indent=2) }} {{ u|tojson(ensure_ascii=true) }} {{ l|tojson(separators=(',', ':')) }} {{ d|tojson(sort_keys=true) }} {{ {1: none, true: 2.0, none: []}|tojson }} {{ {}|tojson(indent=1) }} {{ "\\x7f\\x01<>&'\\u2028"|tojson }}
 {{ x|tojson }}
 {{ l|sort }} {{ l|sort(reverse=true) }} {{ l|max }} {{ l|min }} {{ l|sum }} {{ l|first }} {{ l|last }} {{ l|join('-') }} {{ l|reverse|list }} {{ l|length }} {{ []|first }} {{ words|sort }} {{ words|sort(case_sensitive=true) }} {{ words|unique|list }} {{ ['a', 'A', 'b']|unique|list }}
 {{ [1, 'a']|sort }}
 {{ d|dictsort }} {{ d|dictsort(true) }} {{ {'x': 2, 'y': 1}|dictsort(by='value') }} {{ d|items|list }}
-{{ [1, 2, 3, 4, 5]|batch(2)|list }} {{ [1, 2, 3, 4, 5]|batch(2, 0)|list }} {{ [1, 2, 3, 4, 5]|slice(2)|list }} {{ [1, 2]|map('string')|list }} {{ [0, 1, '', 'a']|select|list }} {{ [0, 1, 2]|reject('odd')|list }}
+{{ [1, 2]|map('string')|list }} {{ [0, 1, '', 'a']|select|list }} {{ [0, 1, 2]|reject('odd')|list }}
 {{ [{'a': 1, 'b': {'c': 'x'}}, {'b': {}}]|map(attribute='b.c')|list|length }} {{ [{'a': 1}, {}]|map(attribute='a', default=0)|list }} {{ [{'a': 1}, {'a': 2}, {}]|selectattr('a')|list }} {{ [{'a': 1}, {'a': 2}]|rejectattr('a', 'gt', 1)|list }} {{ [{'a': 2}, {'a': 1}]|sort(attribute='a') }} {{ [{'a': 2}, {'a': 1}]|sum(attribute='a') }}
 {% set g = l|map('string') %}{{ g|join }}{{ g|join }}{{ g is sequence }}{{ g is iterable }}
 {{ s.split() }} {{ s.split('l') }} {{ s.split('l', 1) }} {{ s.rsplit('l', 1) }} {{ ' a  b c '.split(None, 1) }} {{ ' a  b c '.rsplit(None, 1) }} {{ ''.split() }} {{ ''.split(',') }} {{ s.split(maxsplit=1) }} {{ 'x\\ny\\r\\nz\\n'.splitlines() }}
@@ -276,15 +277,15 @@ FEATURES = """
 {{ s.upper() }} {{ s.title() }} {{ s|title }} {{ s|capitalize }} {{ u|upper }} {{ u|lower }} {{ u|capitalize }} {{ s.replace('l', 'L') }} {{ s.replace('', '-') }} {{ s.replace('l', 'L', 1) }} {{ s|replace('o', 0) }} {{ s.find('o') }} {{ s.rfind('o') }} {{ u.find('Ü') }} {{ s.strip('hd') }} {{ s|trim('h') }}
 {{ s[1:3] }} {{ s[::-1] }} {{ s[-3:] }} {{ s[:2] }} {{ s[0] }} {{ s[-1] }} {{ s[100] }} {{ u[-1] }} {{ u[2:4] }} {{ l[1:] }} {{ l[::2] }} {{ l[::-1] }} {{ (1, 2, 3)[:-1] }} {{ l[-1] }} {{ l[9] }} {{ l.0 }} {{ l['x'] }}
 {{ l[1:'a'] }}
-{{ 'abc'.startswith('ab') }}{{ 'abc'.startswith(('x', 'a')) }}{{ 'abc'.endswith('c') }}{{ 'abc'.count('') }}{{ 'aXbX'.count('X') }}{{ 'abc'.index('c') }}{{ '5'.zfill(3) }}{{ '-5'.zfill(4) }}{{ '5'.isdigit() }}{{ 'abc'.removeprefix('a') }}{{ 'abc'.partition('b') }}{{ 'a.b.c'.rpartition('.') }}{{ 'ab'.center(5, '*') }}{{ ''.join(['a', 'b']) }}{{ 'a'.ljust(3) }}|
-{{ '%s is %d %.2f %5s|%-5s|%05d %x %%' % ('a', 3, 1.5, 'x', 'y', 42, 255) }} {{ '%s'|format(n) }} {{ '{} {}'.format(1, 2) }} {{ '{0} {name} {0} {{}}'.format(1, name='x') }}
-{{ '42'|int }} {{ '4.9'|int }} {{ 'x'|int(5) }} {{ '1.5'|float }} {{ 42.55|round }} {{ 42.55|round(1) }} {{ 42|round }} {{ 2.5|round }} {{ 3.1|round(0, 'ceil') }} {{ 3.19|round(1, 'floor') }} {{ -3|abs }} {{ '0x1f'|int(0, 16) }} {{ 2.675|round(2) }}
-{{ '<a>&"\\''|escape }} {{ '<a>'|safe + '<b>' }} {{ ('<a>'|safe) ~ '<b>' }} {{ 'a\\nb'|indent }} {{ 'a\\n\\nb'|indent(2, true) }} {{ 'a\\n\\nb'|indent('>', blank=true) }} {{ 'hello world foo'|truncate(9) }} {{ 'a b-c d_e'|wordcount }} {{ 'x'|center(9) }}|
+{{ 'abc'.startswith('ab') }}{{ 'abc'.startswith(('x', 'a')) }}{{ 'abc'.endswith('c') }}{{ 'abc'.count('') }}{{ 'aXbX'.count('X') }}{{ 'abc'.index('c') }}{{ '5'.isdigit() }}{{ 'a b'.isalpha() }}{{ ' '.isspace() }}{{ 'abc'.removeprefix('a') }}{{ 'abc'.removesuffix('bc') }}{{ ''.join(['a', 'b']) }}{{ 'ab'.join({'x': 1, 'y': 2}) }}{{ 'aXbX'.rindex('X') }}|
+{{ x is defined }}{% for i in [1] %}{% for j in [1] %}{{ n }}{% endfor %}{% set n = i %}{{ n }}{% endfor %}{{ n }}{% macro g() %}{{ l }}{% endmacro %}{{ g() }}{% set l = 1 %}{{ g() }}
+{{ '42'|int }} {{ '4.9'|int }} {{ 'x'|int(5) }} {{ '1.5'|float }} {{ 42.55|round }} {{ 42.55|round(1) }} {{ 42|round }} {{ 2.5|round }} {{ 3.1|round(0, 'ceil') }} {{ 3.19|round(1, 'floor') }} {{ -3|abs }} {{ '1e3'|int }} {{ 'nan'|float }} {{ 2.675|round(2) }}
+{{ '<a>'|safe }} {{ ('<a>'|safe) ~ '<b>' }} {{ 'a\\nb'|indent }} {{ 'a\\n\\nb'|indent(2, true) }} {{ 'a\\n\\nb'|indent('>', blank=true) }} {{ ['<a>'|safe, n]|join('&') }} {{ l|tojson|safe }} {{ d|safe|length }}|
 {{ [1, 2] + [3] }}{{ [1] * 3 }}{{ 'ab' * 2 }}{{ (1,) + (2,) }}{{ [1, [2]] == [1, [2]] }}{{ {'a': 1} == {'a': 1.0} }}{{ [1, 2] < [1, 3] }}{{ true + true }}{{ n ~ f ~ s ~ none ~ l }}
-{{ (1,) }} {{ () }} {{ (1, 2) }} {{ {'a': 1, 2: none} }} {{ [true, false, none, 1.5, 'x'] }} {{ range(5) }} {{ range(5)|list }} {{ range(1, 10, 3)|list }} {{ range(3, 0, -1)|list }} {{ dict(a=1, b=2) }} {{ dict([('x', 1)]) }}
+{{ (1,) }} {{ () }} {{ (1, 2) }} {{ {'a': 1, 2: none} }} {{ [true, false, none, 1.5, 'x'] }} {{ range(5)[2] }} {{ range(5)|list }} {{ range(1, 10, 3)|list }} {{ range(3, 0, -1)|list }} {{ dict(a=1, b=2) }} {{ dict({'x': 1}, y=2) }} {{ dict() }}
 {{ range(100001) }}
-{{ "a'b" }} {{ ["a'b", 'a"b', "é\\n\\t\\\\", '\\x00\\u200b'] }} {{ "\\x41\\u00e9\\101\\q" }} {{ 'a' 'b' "c" }}
-{{ 5 is integer }}{{ 5.0 is float }}{{ true is boolean }}{{ d is mapping }}{{ l is sequence }}{{ s is string }}{{ l is iterable }}{{ none is none }}{{ n is divisibleby 7 }}{{ n is odd }}{{ 3 is even }}{{ 3 is eq 3 }}{{ 3 is gt 2 }}{{ 3 is in [3] }}{{ x is undefined }}{{ true is true }}{{ 0 is false }}{{ none is sameas none }}{{ 'ABC' is upper }}{{ 'abc' is lower }}{{ 'trim' is filter }}{{ 'odd' is test }}{{ raise_exception is callable }}{{ n is not none }}
+{{ "a'b" }} {{ ["a'b", 'a"b', "é\\n\\t\\\\", '\\x00\\u200b'] }} {{ "\\x41\\u00e9\\U0001f642\\q" }} {{ 'a' 'b' "c" }}
+{{ 5 is integer }}{{ 5.0 is float }}{{ true is boolean }}{{ d is mapping }}{{ l is sequence }}{{ s is string }}{{ l is iterable }}{{ none is none }}{{ n is divisibleby 7 }}{{ n is odd }}{{ 3 is even }}{{ 3 is eq 3 }}{{ 3 is gt 2 }}{{ 3 is in [3] }}{{ x is undefined }}{{ true is true }}{{ 0 is false }}{{ raise_exception is callable }}{{ n is not none }}
 {{ n is foo }}
 {{ n|foo }}
 {{ strftime_now('%Y-%m-%d %H:%M:%S %b %B %A %j %f %%') }}
@@ -295,8 +296,8 @@ FEATURES = """
 >>   b
 >>   {% endif %}
 {# c #}{#- c -#} x {#+ c +#} {% raw %} {{ raw }} {% if %} {% endraw %}{%- raw -%}  y  {%- endraw -%}  z
-{% print n, s %}{% if n == 1 %}1{% elif n == 7 %}7{% else %}0{% endif %}
-{{ cycler('a', 'b').next() }}{% set c = cycler(1, 2) %}{{ c.next() }}{{ c.current }}{{ c.next() }}{{ c.next() }}{% set j = joiner('|') %}{{ j() }}{{ j() }}{{ j() }}
+{% if n == 1 %}1{% elif n == 7 %}7{% else %}0{% endif %}
+{{ [1, none, 'a']|select('none')|list }} {{ words|select('in', 'abc')|list }} {{ words|map('replace', 'a', 'b')|join }} {{ l|select('gt', 1)|map('string')|join(',') }} {{ words|reverse|first }}
 {% break %}
 {% for x in l %}{% set loop = 1 %}{% endfor %}
 {% if n %}
