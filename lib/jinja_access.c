@@ -10,9 +10,10 @@ static bool is_unsupported(struct jv object, struct jv name)
         [JV_INT] = " as_integer_ratio bit_count bit_length conjugate denominator from_bytes imag is_integer "
                    "numerator real to_bytes ",
         [JV_FLOAT] = " as_integer_ratio conjugate fromhex hex imag is_integer real ",
-        [JV_STRING] = " casefold center encode expandtabs format format_map isalnum isascii isdecimal "
-                      "isidentifier islower isnumeric isprintable istitle isupper ljust maketrans partition "
-                      "rjust rpartition swapcase translate zfill ",
+        [JV_STRING] =
+            " casefold center encode expandtabs format_map isalnum isalpha isascii isdecimal isdigit "
+            "isidentifier islower isnumeric isprintable isspace istitle isupper ljust maketrans partition "
+            "removeprefix removesuffix rjust rpartition swapcase translate zfill ",
         [JV_LIST] = " append clear copy extend insert pop remove reverse sort ",
         [JV_DICT] = " clear copy fromkeys pop popitem setdefault update ",
         [JV_VIEW] = " mapping isdisjoint ",

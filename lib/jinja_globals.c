@@ -80,15 +80,6 @@ static struct jv call_raise(struct nl_jinja_run *run, struct jv *a)
     return jv_missing();
 }
 
-/* Python's own directives: %f, and %z and %Z, which are empty for a time without a zone. */
-static void add_directive(struct nl_buf *format, char c, long microseconds)
-{
-    if (c == 'f')
-        nl_buf_printf(format, "%06ld", microseconds);
-    else if (c != 'z' && c != 'Z')
-        nl_buf_printf(format, "%%%c", c);
-}
-
 static struct jv call_strftime(struct nl_jinja_run *run, struct jv *a)
 {
     struct timeval now = {.tv_sec = run->now};
@@ -102,10 +93,13 @@ static struct jv call_strftime(struct nl_jinja_run *run, struct jv *a)
         gettimeofday(&now, NULL);
     localtime_r(&now.tv_sec, &local);
     for (uint32_t i = 0; i < a[1].size; i++) {
-        if (a[1].text[i] == '%' && i + 1 < a[1].size)
-            add_directive(&format, a[1].text[++i], (long)now.tv_usec);
-        else
-            nl_buf_putc(&format, a[1].text[i]);
+        char c = a[1].text[i], directive = c == '%' && i + 1 < a[1].size ? a[1].text[++i] : '\0';
+        if (directive == 'f') /* Python's own */
+            nl_buf_printf(&format, "%06ld", (long)now.tv_usec);
+        else if (directive == '\0')
+            nl_buf_putc(&format, c);
+        else if (directive != 'z' && directive != 'Z') /* empty for a time without a zone */
+            nl_buf_printf(&format, "%%%c", directive);
     }
     nl_buf_putc(&format, '.'); /* so that nothing to write and no room differ */
     char made[8000];

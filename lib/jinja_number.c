@@ -136,6 +136,29 @@ static struct jv join_lists(struct nl_jinja_run *run, struct jv a, struct jv b)
     return jv_of_list(list, a.kind);
 }
 
+static struct jv escape_html(struct nl_jinja_run *run, struct jv text)
+{
+    static const char plain[] = "&<>'\"", *const escaped[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
+    struct nl_buf made = {0};
+    nl_jinja_charge(run, 1 + text.size / 4);
+    for (uint32_t i = 0; i < text.size && !run->failed; i++) {
+        const char *found = text.text[i] ? strchr(plain, text.text[i]) : NULL;
+        nl_buf_add(&made, found ? escaped[found - plain] : text.text + i,
+                   found ? strlen(escaped[found - plain]) : 1);
+    }
+    return nl_jv_take(run, &made);
+}
+
+/* What is marked as HTML escapes what it is joined to. */
+static struct jv add_texts(struct nl_jinja_run *run, struct jv a, struct jv b)
+{
+    bool safe = a.safe || b.safe;
+    struct jv text = nl_jv_concat(run, safe && !a.safe ? escape_html(run, a) : a,
+                                  safe && !b.safe ? escape_html(run, b) : b);
+    text.safe = safe;
+    return text;
+}
+
 struct jv nl_jv_arithmetic(struct nl_jinja_run *run, enum jinja_operator op, struct jv a, struct jv b)
 {
     static const char *const names[] = {"+", "-", "*", "/", "//", "%", "**"};
@@ -143,7 +166,7 @@ struct jv nl_jv_arithmetic(struct nl_jinja_run *run, enum jinja_operator op, str
         return nl_jinja_fail(run, NL_UNSUPPORTED, "'%%' of a string");
     if (jv_is(a, JV_UNDEFINED) || jv_is(b, JV_UNDEFINED))
         return nl_jv_fail_undefined(run, jv_is(a, JV_UNDEFINED) ? a : b);
-    if (a.safe || b.safe) /* such a one escapes what it is joined to */
+    if ((a.safe || b.safe) && (op != JINJA_ADD || !jv_is(a, JV_STRING) || !jv_is(b, JV_STRING)))
         return nl_jinja_fail(run, NL_UNSUPPORTED, "'%s' of a string marked as safe", names[op]);
     if (op == JINJA_POW && jv_is_number(a) && jv_is_number(b))
         return power(run, a, b);
@@ -152,7 +175,7 @@ struct jv nl_jv_arithmetic(struct nl_jinja_run *run, enum jinja_operator op, str
     if (jv_is_number(a) && jv_is_number(b))
         return float_arithmetic(run, op, jv_double(a), jv_double(b));
     if (op == JINJA_ADD && a.kind == b.kind && jv_is(a, JV_STRING))
-        return nl_jv_concat(run, a, b);
+        return add_texts(run, a, b);
     if (op == JINJA_ADD && a.kind == b.kind && jv_is_sequence(a))
         return join_lists(run, a, b);
     if (op == JINJA_MUL && repeats(a) && jv_is_integral(b))
@@ -193,20 +216,6 @@ static struct jv int_of_float(struct nl_jinja_run *run, double number)
     return jv_int((int64_t)number);
 }
 
-static struct jv trim(struct jv text)
-{
-    unsigned size;
-    while (text.size && nl_jinja_is_space(nl_utf8_get(text.text, &size)))
-        text = jv_part(text, size, text.size);
-    while (text.size) {
-        size_t last = nl_utf8_back(text.text, text.size);
-        if (!nl_jinja_is_space(nl_utf8_get(text.text + last, &size)))
-            break;
-        text.size = (uint32_t)last;
-    }
-    return text;
-}
-
 static int digit_of(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'z' ? (c | 32) - 'a' + 10 : 99;
@@ -215,7 +224,7 @@ static int digit_of(char c)
 int nl_jv_parse_int(struct nl_jinja_run *run, struct jv text, int base, int64_t *out)
 {
     int64_t value = 0;
-    text = trim(text);
+    text = nl_jinja_strip_ends(text, jv_missing(), JINJA_LEFT | JINJA_RIGHT);
     bool negative = text.size && text.text[0] == '-';
     if (text.size && (text.text[0] == '-' || text.text[0] == '+'))
         text = jv_part(text, 1, text.size);
@@ -241,7 +250,7 @@ int nl_jv_parse_int(struct nl_jinja_run *run, struct jv text, int base, int64_t 
 bool nl_jv_parse_float(struct nl_jinja_run *run, struct jv text, double *out)
 {
     struct nl_buf digits = {0};
-    text = trim(text);
+    text = nl_jinja_strip_ends(text, jv_missing(), JINJA_LEFT | JINJA_RIGHT);
     bool good = text.size > 0;
     for (uint32_t i = 0; i < text.size && good; i++) {
         char c = text.text[i];

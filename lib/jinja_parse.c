@@ -103,9 +103,7 @@ static void parse_if(struct jinja_compile *compile, struct jn *node)
 
 static struct jn *parse_parameters(struct jinja_compile *compile)
 {
-    enum { MOST = 64 };
     struct jn *first = NULL, **end = &first;
-    unsigned n = 0;
     nl_jinja_expect(compile, '(');
     for (bool defaults = false; !nl_jinja_skip(compile, ')') && !compile->failed; end = &(*end)->next) {
         uint32_t line = nl_jinja_current(compile)->line;
@@ -121,8 +119,6 @@ static struct jn *parse_parameters(struct jinja_compile *compile)
             parameter->b = nl_jinja_parse_expression(compile);
         if (defaults && !parameter->b)
             nl_jinja_refuse(compile, NL_DATA, line, "a parameter without a default follows one with it");
-        if (++n > MOST)
-            nl_jinja_refuse(compile, NL_UNSUPPORTED, line, "too many parameters");
         *end = parameter;
     }
     return first;

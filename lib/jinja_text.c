@@ -85,7 +85,7 @@ static bool is_stripped(uint32_t c, struct jv chars)
     return chars.size && memmem(chars.text, chars.size, utf8, nl_utf8_put(c, utf8));
 }
 
-static struct jv strip_ends(struct jv text, struct jv chars, unsigned sides)
+struct jv nl_jinja_strip_ends(struct jv text, struct jv chars, unsigned sides)
 {
     size_t from = 0, to = text.size;
     unsigned size;
@@ -106,7 +106,7 @@ struct jv nl_jinja_strip(struct nl_jinja_run *run, struct jv *a)
         return jv_missing();
     uint64_t looks = jv_is(a[1], JV_STRING) ? (uint64_t)a[0].size * a[1].size / 256 : 0;
     nl_jinja_charge(run, 1 + a[0].size / 64 + looks);
-    return run->failed ? jv_missing() : strip_ends(a[0], a[1], (unsigned)a[JINJA_VARIANT].integer);
+    return run->failed ? jv_missing() : nl_jinja_strip_ends(a[0], a[1], (unsigned)a[JINJA_VARIANT].integer);
 }
 
 /* Where a part, which is not empty, is first in text[from, size) or last in text[0, from); NULL when it is
@@ -155,28 +155,18 @@ struct jv nl_jinja_replace(struct nl_jinja_run *run, struct jv *a)
     return nl_jv_take(run, &made);
 }
 
-static bool has_affix(struct nl_jinja_run *run, struct jv text, struct jv affix, bool end)
-{
-    return affix.size <= text.size && nl_jinja_charge(run, 1 + affix.size / 64) &&
-           memcmp(text.text + (end ? text.size - affix.size : 0), affix.text, affix.size) == 0;
-}
-
 /* startswith, endswith; of a tuple: any of it. */
 static struct jv method_startswith(struct nl_jinja_run *run, struct jv *a)
 {
     const struct jv_list one = {.items = &a[1], .count = 1}, *list = jv_is(a[1], JV_TUPLE) ? a[1].list : &one;
-    for (size_t i = 0; i < list->count && want_text(run, list->items[i], "startswith"); i++)
-        if (has_affix(run, a[0], list->items[i], a[JINJA_VARIANT].integer == JINJA_RIGHT))
+    for (size_t i = 0; i < list->count && want_text(run, list->items[i], "startswith"); i++) {
+        struct jv affix = list->items[i];
+        size_t at = a[JINJA_VARIANT].integer == JINJA_RIGHT ? a[0].size - (size_t)affix.size : 0;
+        if (affix.size <= a[0].size && nl_jinja_charge(run, 1 + affix.size / 64) &&
+            memcmp(a[0].text + at, affix.text, affix.size) == 0)
             return jv_bool(true);
+    }
     return jv_bool(false);
-}
-
-static struct jv method_removeprefix(struct nl_jinja_run *run, struct jv *a)
-{
-    bool end = a[JINJA_VARIANT].integer == JINJA_RIGHT;
-    if (!want_text(run, a[1], "removeprefix") || !has_affix(run, a[0], a[1], end))
-        return a[0];
-    return end ? jv_part(a[0], 0, a[0].size - a[1].size) : jv_part(a[0], a[1].size, a[0].size);
 }
 
 /* find, rfind, index, rindex */
@@ -222,12 +212,7 @@ static struct jv method_join(struct nl_jinja_run *run, struct jv *a)
     return nl_jv_take(run, &made);
 }
 
-static bool is_line_end(uint32_t c) /* also control characters and Unicode's */
-{
-    return (c >= '\n' && c <= '\r') || (c >= 0x1c && c <= 0x1e) || c == 0x85 || c == 0x2028 || c == 0x2029;
-}
-
-/* a: text, keepends */
+/* a: text, keepends; also at control characters and Unicode's line ends */
 struct jv nl_jinja_splitlines(struct nl_jinja_run *run, struct jv *a)
 {
     struct jv text = a[0];
@@ -240,7 +225,8 @@ struct jv nl_jinja_splitlines(struct nl_jinja_run *run, struct jv *a)
         uint32_t c = nl_utf8_get(text.text + at, &size);
         size_t stop = at;
         at += size;
-        if (!is_line_end(c))
+        if (!((c >= '\n' && c <= '\r') || (c >= 0x1c && c <= 0x1e) || c == 0x85 || c == 0x2028 ||
+              c == 0x2029))
             continue;
         if (c == '\r' && at < text.size && text.text[at] == '\n')
             at++;
@@ -272,7 +258,7 @@ static void split_words(struct nl_jinja_run *run, struct jv text, int64_t most, 
                         struct jv_list *list)
 {
     const struct jv white = {0};
-    struct jv rest = strip_ends(text, white, right ? JINJA_RIGHT : JINJA_LEFT);
+    struct jv rest = nl_jinja_strip_ends(text, white, right ? JINJA_RIGHT : JINJA_LEFT);
     unsigned size;
     for (int64_t n = 0; rest.size && n != most && !run->failed; n++) {
         size_t from = 0, to = rest.size;
@@ -282,8 +268,8 @@ static void split_words(struct nl_jinja_run *run, struct jv text, int64_t most, 
                !nl_jinja_is_space(nl_utf8_get(rest.text + nl_utf8_back(rest.text, to), &size)))
             to -= size;
         nl_jv_push(run, list, right ? jv_part(rest, to, rest.size) : jv_part(rest, 0, from));
-        rest = right ? strip_ends(jv_part(rest, 0, to), white, JINJA_RIGHT)
-                     : strip_ends(jv_part(rest, from, rest.size), white, JINJA_LEFT);
+        rest = right ? nl_jinja_strip_ends(jv_part(rest, 0, to), white, JINJA_RIGHT)
+                     : nl_jinja_strip_ends(jv_part(rest, from, rest.size), white, JINJA_LEFT);
     }
     if (rest.size)
         nl_jv_push(run, list, rest);
@@ -311,22 +297,24 @@ static struct jv method_split(struct nl_jinja_run *run, struct jv *a)
     return jv_of_list(list, JV_LIST);
 }
 
-/* isalpha, isdigit, isspace */
-enum { LETTERS, DIGITS, SPACES };
-static struct jv method_is(struct nl_jinja_run *run, struct jv *a)
+/* Of the fields of str.format only the plain "{}". */
+static struct jv method_format(struct nl_jinja_run *run, struct jv *a)
 {
-    bool all = a[0].size > 0 && nl_jinja_charge(run, 1 + a[0].size / 4);
-    unsigned size;
-    for (uint32_t i = 0; i < a[0].size && all; i += size) {
-        uint32_t c = nl_utf8_get(a[0].text + i, &size);
-        enum nl_category category = nl_unicode_category(c);
-        if (a[JINJA_VARIANT].integer == DIGITS && c >= 0x80) /* Python's digits are more than decimals */
-            nl_jinja_fail(run, NL_UNSUPPORTED, "method 'isdigit' of a string that is not ASCII");
-        all = a[JINJA_VARIANT].integer == LETTERS  ? category >= NL_CAT_LL && category <= NL_CAT_LU
-              : a[JINJA_VARIANT].integer == DIGITS ? category == NL_CAT_ND
-                                                   : nl_jinja_is_space(c);
+    struct nl_buf made = {0};
+    size_t used = 0;
+    for (uint32_t i = 0; i < a[0].size && nl_jinja_charge(run, 1); i++) {
+        char c = a[0].text[i], next = i + 1 < a[0].size ? a[0].text[i + 1] : '\0';
+        i += c == '{' || c == '}';
+        if ((c != '{' && c != '}') || next == c)
+            nl_buf_putc(&made, c);
+        else if (c == '}' || next != '}' || a[2].dict->count)
+            nl_jinja_fail(run, NL_UNSUPPORTED, "a format string with other fields than '{}'");
+        else if (used == a[1].list->count)
+            nl_jinja_fail(run, NL_DATA, "not enough arguments for a format string");
+        else
+            nl_jv_str(run, a[1].list->items[used++], &made);
     }
-    return jv_bool(all);
+    return nl_jv_take(run, &made);
 }
 
 const struct jinja_builtin nl_jinja_string_methods[] = {
@@ -338,21 +326,17 @@ const struct jinja_builtin nl_jinja_string_methods[] = {
     {"splitlines", nl_jinja_splitlines, "keepends", 0, 0, false},
     {"startswith", method_startswith, "-prefix", 1, JINJA_LEFT, false},
     {"endswith", method_startswith, "-suffix", 1, JINJA_RIGHT, false},
-    {"removeprefix", method_removeprefix, "-prefix", 1, JINJA_LEFT, false},
-    {"removesuffix", method_removeprefix, "-suffix", 1, JINJA_RIGHT, false},
     {"upper", nl_jinja_change_case, "", 0, JINJA_UPPER, false},
     {"lower", nl_jinja_change_case, "", 0, JINJA_LOWER, false},
     {"title", nl_jinja_title, "", 0, 1, false},
     {"capitalize", nl_jinja_change_case, "", 0, JINJA_CAPITALIZED, false},
     {"replace", nl_jinja_replace, "-old -new -count", 2, 0, false},
+    {"format", method_format, "*", 0, 0, false},
     {"join", method_join, "-iterable", 1, 0, false},
     {"find", method_find, "-sub", 1, 0, false},
     {"rfind", method_find, "-sub", 1, FIND_LAST, false},
     {"index", method_find, "-sub", 1, FIND_SURELY, false},
     {"rindex", method_find, "-sub", 1, FIND_LAST | FIND_SURELY, false},
     {"count", method_count, "-sub", 1, 0, false},
-    {"isalpha", method_is, "", 0, LETTERS, false},
-    {"isdigit", method_is, "", 0, DIGITS, false},
-    {"isspace", method_is, "", 0, SPACES, false},
     {0},
 };

@@ -353,5 +353,7 @@ enum jinja_side { JINJA_LEFT = 1, JINJA_RIGHT };
 enum jinja_case { JINJA_LOWER, JINJA_UPPER, JINJA_CAPITALIZED };
 jinja_function nl_jinja_strip, nl_jinja_replace, nl_jinja_change_case, nl_jinja_title, nl_jinja_splitlines;
 bool nl_jinja_is_space(uint32_t c); /* Python's str.isspace */
+/* Without `chars`, or white space if they are no string, at its sides (enum jinja_side). */
+struct jv nl_jinja_strip_ends(struct jv text, struct jv chars, unsigned sides);
 
 #endif

@@ -32,11 +32,11 @@ VARIABLES = {
 # What is refused, by the beginning of the message; the grammar makes few of these, so that most templates are compared.
 REFUSED = re.compile("|".join([
     "tag '(call|filter|with)'", "no filter 'batch'", "a macro in a loop", "'%' of a string", "no subscript", "more or other arguments",
-    "attribute '(cycle|format|pop)'", "attribute '.*' of a value of type function", "a subscript of a function",
+    "attribute '(cycle|zfill|pop)'", "a format string", "attribute '.*' of a value of type function", "a subscript of a function",
     "printing a value of type (generator|function|Macro|Namespace|LoopContext|range)", "a value of type LoopContext",
     "'.*' of a string marked as safe", "(method|filter) '.*' of a string marked as safe", "printing a string marked as safe",
     "a slice of a value", "a subscript of a string marked", "a key of type", "comparing values", "values of type view", "'.*' of values of type",
-    "method '(title|isdigit)' of a string that is not ASCII", "a number with a character", "an integer of more", "a quotient", "a power",
+    "method 'title' of a string that is not ASCII", "a number with a character", "an integer of more", "a quotient", "a power",
     "'round' with", "'int' with a base", "'dict' or 'namespace' of", "the other case of"]))
 NAMES = ["messages", "d", "l", "words", "s", "e", "n", "f", "t", "none_", "z", "x", "y", "q", "m", "ns"]
 STRINGS = ["''", "'a'", "'hello'", '"A b"', "'x-y'", "'role'", "'user'", "'1'", "'é'", "'  '", r"'a\nb'", "'4.5'"]
@@ -59,7 +59,7 @@ METHODS = ["strip()", "lstrip()", "rstrip('x')", "split()", "split('l')", "split
            "startswith('h')", "endswith(('x', 'd'))", "upper()", "lower()", "title()", "capitalize()",
            "replace('l', 'L')", "join(words)", "find('o')", "rfind('l')", "count('l')", "index('h')",
            "splitlines()", "splitlines(true)", "items()", "keys()", "values()", "get('b')",
-           "get('q', 5)", "isdigit()", "isalpha()", "isspace()", "removeprefix('he')", "removesuffix('x')",
+           "get('q', 5)", "zfill(4)", "format(l)",
            "pop()", "format(1, 2)", "rindex('l')", "rfind('')", "split(none, 1)", "rsplit('l')", "count('')", "endswith(())",
            "strip('hd')", "split('ll')", "rsplit(none, 2)", "replace('', '.')", "index(1)"]
 ATTRIBUTES = ["role", "content", "a", "b", "C", "items", "get", "tool_calls", "n", "x", "upper"]
@@ -108,7 +108,7 @@ class Maker:
             return f"{e(depth, 'text')} {self.pick(['+', '~', '~'])} {e(depth, 'text')}"
         if k < 10:
             return f"({e(depth, 'text')}).{self.pick(['strip()', 'lstrip()', 'rstrip()', 'upper()', 'lower()', 'title()', 'capitalize()', 'split()[0]'])}" if self.r.random() < 0.5 else \
-                f"({e(depth, 'text')}).{self.pick(['strip', 'lstrip', 'rstrip', 'removeprefix'])}({e(0, 'text')})"
+                f"({e(depth, 'text')}).{self.pick(['strip', 'lstrip', 'rstrip'])}({e(0, 'text')})"
         if k < 13:
             return f"({e(depth, 'text')})|{self.pick(['trim', 'upper', 'lower', 'title', 'capitalize', 'tojson', 'indent', 'indent(2, true)', 'string', 'safe', 'reverse', 'replace(s, e)', 'default(1)', 'length'])}"
         if k < 14:
