@@ -6,26 +6,32 @@
    keeps it away. */
 static bool is_unsupported(struct jv object, struct jv name)
 {
-    static const char *const known[] = {
-        [JV_INT] = " as_integer_ratio bit_count bit_length conjugate denominator from_bytes imag is_integer "
-                   "numerator real to_bytes ",
-        [JV_FLOAT] = " as_integer_ratio conjugate fromhex hex imag is_integer real ",
-        [JV_STRING] =
-            " casefold center encode expandtabs format_map isalnum isalpha isascii isdecimal isdigit "
-            "isidentifier islower isnumeric isprintable isspace istitle isupper ljust maketrans partition "
-            "removeprefix removesuffix rjust rpartition swapcase translate zfill ",
-        [JV_LIST] = " append clear copy extend insert pop remove reverse sort ",
-        [JV_DICT] = " clear copy fromkeys pop popitem setdefault update ",
-        [JV_VIEW] = " mapping isdisjoint ",
-        [JV_RANGE] = " count index start stop step ",
-        [JV_ITERATOR] = " send throw close gi_code gi_frame gi_running gi_suspended gi_yieldfrom ",
-        [JV_MACRO] = " name arguments catch_kwargs catch_varargs caller explicit_caller ",
-        [JV_LOOP] = " cycle changed depth depth0 ",
-        [JV_FUNCTION] = "",
+    static const struct {
+        enum jv_kind kind;
+        const char *names;
+    } known[] = {
+        {JV_INT,
+         " as_integer_ratio bit_count bit_length conjugate denominator from_bytes imag is_integer numerator "
+         "real to_bytes "},
+        {JV_FLOAT, " as_integer_ratio conjugate fromhex hex imag is_integer real "},
+        {JV_STRING,
+         " casefold center encode expandtabs format_map isalnum isalpha isascii isdecimal isdigit "
+         "isidentifier "
+         "islower isnumeric isprintable isspace istitle isupper ljust maketrans partition removeprefix "
+         "removesuffix rjust rpartition swapcase translate zfill "},
+        {JV_LIST, " append clear copy extend insert pop remove reverse sort "},
+        {JV_DICT, " clear copy fromkeys pop popitem setdefault update "},
+        {JV_VIEW, " mapping isdisjoint "},
+        {JV_RANGE, " count index start stop step "},
+        {JV_ITERATOR, " send throw close gi_code gi_frame gi_running gi_suspended gi_yieldfrom "},
+        {JV_MACRO, " name arguments catch_kwargs catch_varargs caller explicit_caller "},
+        {JV_LOOP, " cycle changed depth depth0 "},
     };
-    const char *names = known[jv_is(object, JV_BOOL) ? JV_INT : object.kind];
-    bool dunder = name.size > 2 && memcmp(name.text, "__", 2) == 0;
-    return dunder || jv_is(object, JV_FUNCTION) || (names && nl_jinja_is_listed(name, names));
+    enum jv_kind kind = jv_is(object, JV_BOOL) ? JV_INT : (enum jv_kind)object.kind;
+    bool found = kind == JV_FUNCTION || (name.size > 2 && memcmp(name.text, "__", 2) == 0);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        found = found || (known[i].kind == kind && nl_jinja_is_listed(name, known[i].names));
+    return found;
 }
 
 static bool get_method(struct nl_jinja_run *run, struct jv object, struct jv name, struct jv *out)
@@ -160,12 +166,11 @@ static bool get_item(struct nl_jinja_run *run, struct jv object, struct jv key, 
     case JV_DICT:
         return !jv_is(key, JV_LIST) && !jv_is(key, JV_DICT) && nl_jv_dict_get(run, object.dict, key, out);
     case JV_STRING:
-        if (object.safe)
-            nl_jinja_fail(run, NL_UNSUPPORTED, "a subscript of a string marked as safe");
-        return jv_is_integral(key) && get_index(run, object, key.integer, out);
     case JV_LIST:
     case JV_TUPLE:
     case JV_RANGE:
+        if (object.safe)
+            nl_jinja_fail(run, NL_UNSUPPORTED, "a subscript of a string marked as safe");
         return jv_is_integral(key) && get_index(run, object, key.integer, out);
     case JV_FUNCTION:
         nl_jinja_fail(run, NL_UNSUPPORTED, "a subscript of a function");

@@ -198,22 +198,17 @@ static struct jv eval_slice(struct nl_jinja_run *run, struct jinja_scope *scope,
     return run->failed ? object : nl_jv_slice(run, object, bounds);
 }
 
+/* Operators, subscripts and attributes. */
 static struct jv eval_binary(struct nl_jinja_run *run, struct jinja_scope *scope, const struct jn *node)
 {
-    struct jv left = nl_jinja_eval(run, scope, node->a), right = nl_jinja_eval(run, scope, node->b);
+    struct jv left = nl_jinja_eval(run, scope, node->a);
+    struct jv right = node->b ? nl_jinja_eval(run, scope, node->b) : node->value;
     run->line = node->line;
     if (run->failed)
         return left;
-    if (node->kind == JN_GETITEM)
-        return nl_jv_getitem(run, left, right);
-    return nl_jv_arithmetic(run, (enum jinja_operator)node->op, left, right);
-}
-
-static struct jv eval_attribute(struct nl_jinja_run *run, struct jinja_scope *scope, const struct jn *node)
-{
-    struct jv object = nl_jinja_eval(run, scope, node->a);
-    run->line = node->line;
-    return run->failed ? object : nl_jv_getattr(run, object, node->value);
+    if (node->kind == JN_BINARY)
+        return nl_jv_arithmetic(run, (enum jinja_operator)node->op, left, right);
+    return node->kind == JN_GETATTR ? nl_jv_getattr(run, left, right) : nl_jv_getitem(run, left, right);
 }
 
 /* Calls, filters and tests. */
@@ -241,12 +236,12 @@ static struct jv eval_call(struct nl_jinja_run *run, struct jinja_scope *scope, 
 struct jv nl_jinja_eval(struct nl_jinja_run *run, struct jinja_scope *scope, const struct jn *node)
 {
     static struct jv (*const evals[])(struct nl_jinja_run *, struct jinja_scope *, const struct jn *) = {
-        [JN_NAME] = eval_name,     [JN_TUPLE] = eval_items,       [JN_LIST] = eval_items,
-        [JN_DICT] = eval_dict,     [JN_COND] = eval_condition,    [JN_OR] = eval_logic,
-        [JN_AND] = eval_logic,     [JN_NOT] = eval_logic,         [JN_COMPARE] = eval_comparison,
-        [JN_NEG] = eval_sign,      [JN_POS] = eval_sign,          [JN_CONCAT] = eval_concat,
-        [JN_BINARY] = eval_binary, [JN_GETATTR] = eval_attribute, [JN_GETITEM] = eval_binary,
-        [JN_SLICE] = eval_slice,   [JN_CALL] = eval_call,         [JN_FILTER] = eval_call,
+        [JN_NAME] = eval_name,     [JN_TUPLE] = eval_items,    [JN_LIST] = eval_items,
+        [JN_DICT] = eval_dict,     [JN_COND] = eval_condition, [JN_OR] = eval_logic,
+        [JN_AND] = eval_logic,     [JN_NOT] = eval_logic,      [JN_COMPARE] = eval_comparison,
+        [JN_NEG] = eval_sign,      [JN_POS] = eval_sign,       [JN_CONCAT] = eval_concat,
+        [JN_BINARY] = eval_binary, [JN_GETATTR] = eval_binary, [JN_GETITEM] = eval_binary,
+        [JN_SLICE] = eval_slice,   [JN_CALL] = eval_call,      [JN_FILTER] = eval_call,
         [JN_TEST] = eval_call,
     };
     struct jv value = {0};

@@ -1,4 +1,6 @@
 /* Expressions to trees, by recursive descent, with the precedences of jinja2/parser.py. */
+#include <assert.h>
+
 #include "jinja_tree.h"
 
 struct jn *nl_jinja_node(struct jinja_compile *compile, enum jn_kind kind, uint32_t line)
@@ -9,6 +11,13 @@ struct jn *nl_jinja_node(struct jinja_compile *compile, enum jn_kind kind, uint3
     node->kind = (uint8_t)kind;
     node->line = line;
     return node;
+}
+
+struct jn **nl_jinja_append(struct jn **end, struct jn *node)
+{
+    assert(node); /* see jinja_tree.h */
+    *end = node;
+    return &node->next;
 }
 
 static struct jn *node_of(struct jinja_compile *compile, enum jn_kind kind, uint32_t line, struct jn *a,
@@ -30,10 +39,11 @@ static struct jn *constant(struct jinja_compile *compile, uint32_t line, struct 
 /* Neighbouring string literals are one. */
 static struct jn *parse_strings(struct jinja_compile *compile)
 {
-    struct jn *node = nl_jinja_node(compile, JN_CONCAT, nl_jinja_current(compile)->line), **end = &node->a;
-    for (; nl_jinja_current(compile)->kind == JT_STRING; end = &(*end)->next)
-        *end = constant(compile, node->line, nl_jinja_take(compile)->value);
-    return node->a->next ? node : node->a;
+    uint32_t line = nl_jinja_current(compile)->line;
+    struct jn *first = constant(compile, line, nl_jinja_take(compile)->value), *last = first;
+    while (nl_jinja_current(compile)->kind == JT_STRING)
+        last = last->next = constant(compile, line, nl_jinja_take(compile)->value);
+    return last == first ? first : node_of(compile, JN_CONCAT, line, first, NULL);
 }
 
 /* Items up to the closing bracket, a comma at the end allowed; of a dict: keys and values. */
@@ -45,12 +55,10 @@ static struct jn *parse_items(struct jinja_compile *compile, enum jn_kind kind, 
             nl_jinja_expect(compile, ',');
         if (nl_jinja_skip(compile, close))
             break;
-        *end = nl_jinja_parse_expression(compile);
-        end = &(*end)->next;
+        end = nl_jinja_append(end, nl_jinja_parse_expression(compile));
         if (kind == JN_DICT) {
             nl_jinja_expect(compile, ':');
-            *end = nl_jinja_parse_expression(compile);
-            end = &(*end)->next;
+            end = nl_jinja_append(end, nl_jinja_parse_expression(compile));
         }
     }
     return node;
@@ -150,18 +158,19 @@ static struct jn *parse_condition(struct jinja_compile *, bool with_condition);
 
 struct jn *nl_jinja_parse_tuple(struct jinja_compile *compile, enum jinja_tuple how)
 {
-    struct jn *node = nl_jinja_node(compile, JN_TUPLE, nl_jinja_current(compile)->line), **end = &node->a;
+    struct jn *first = NULL, **end = &first;
+    uint32_t line = nl_jinja_current(compile)->line;
     bool is_tuple = false, target = how == JINJA_TARGET || how == JINJA_NAMESPACE_TARGET;
     do {
         int kind = nl_jinja_current(compile)->kind;
         if (is_tuple && (kind == JT_VARIABLE_END || kind == JT_BLOCK_END || kind == ')' ||
                          (how == JINJA_TARGET && nl_jinja_at_name(compile, "in"))))
             break;
-        *end = target ? parse_target(compile, how) : parse_condition(compile, how == JINJA_WITH_CONDITION);
-        end = &(*end)->next;
+        end = nl_jinja_append(end, target ? parse_target(compile, how)
+                                          : parse_condition(compile, how == JINJA_WITH_CONDITION));
         is_tuple = is_tuple || nl_jinja_current(compile)->kind == ',';
     } while (nl_jinja_skip(compile, ','));
-    return is_tuple ? node : node->a;
+    return is_tuple ? node_of(compile, JN_TUPLE, line, first, NULL) : first;
 }
 
 /* One bound of a slice: NULL where there is none. */
@@ -233,8 +242,7 @@ static struct jn *parse_arguments(struct jinja_compile *compile)
             break;
         if (n == MOST)
             nl_jinja_refuse(compile, NL_UNSUPPORTED, nl_jinja_current(compile)->line, "too many arguments");
-        *end = parse_argument(compile, first, &named);
-        end = &(*end)->next;
+        end = nl_jinja_append(end, parse_argument(compile, first, &named));
     }
     return first;
 }
@@ -385,10 +393,11 @@ static int take_comparison(struct jinja_compile *compile)
 static struct jn *parse_comparison(struct jinja_compile *compile)
 {
     struct jn *left = parse_binary(compile, SUM), *first = NULL, **end = &first;
-    for (int op; (op = take_comparison(compile)) >= 0; end = &(*end)->next) {
-        *end = nl_jinja_node(compile, JN_OPERAND, left->line);
-        (*end)->op = (uint8_t)op;
-        (*end)->a = parse_binary(compile, SUM);
+    for (int op; (op = take_comparison(compile)) >= 0;) {
+        struct jn *operand = nl_jinja_node(compile, JN_OPERAND, left->line);
+        operand->op = (uint8_t)op;
+        operand->a = parse_binary(compile, SUM);
+        end = nl_jinja_append(end, operand);
     }
     return first ? node_of(compile, JN_COMPARE, left->line, left, first) : left;
 }

@@ -209,13 +209,11 @@ bool nl_jinja_test(struct nl_jinja_run *run, struct jv name, struct jv value, co
 {
     const struct test *test = find_test(name);
     size_t wanted = test && (test->how == COMPARES || test->how == DIVIDES);
-    if (!test || test->how == REFUSED)
-        nl_jinja_fail(run, NL_UNSUPPORTED, "no test '%.*s'", JINJA_SHOWN(name));
-    else if (args->named->count || args->list->count != wanted)
+    if (test && test->how != REFUSED && (args->named->count || args->list->count != wanted))
         nl_jinja_fail(run, NL_UNSUPPORTED, "more or other arguments of test '%.*s'", JINJA_SHOWN(name));
     if (run->failed)
         return false;
-    switch (test->how) {
+    switch (test ? test->how : REFUSED) {
     case OF_KIND:
         return test->what & KIND(value.kind);
     case COMPARES:
@@ -225,7 +223,11 @@ bool nl_jinja_test(struct nl_jinja_run *run, struct jv name, struct jv value, co
     case IS_ODD:
     case IS_EVEN:
         return rest_is(run, value, jv_int(2), test->how == IS_ODD);
-    default:
+    case IS_TRUE:
+    case IS_FALSE:
         return jv_is(value, JV_BOOL) && value.integer == (test->how == IS_TRUE);
+    default:
+        nl_jinja_fail(run, NL_UNSUPPORTED, "no test '%.*s'", JINJA_SHOWN(name));
+        return false;
     }
 }

@@ -121,11 +121,6 @@ static struct jv repeat(struct nl_jinja_run *run, struct jv value, int64_t times
     return jv_of_list(list, value.kind);
 }
 
-static bool repeats(struct jv value)
-{
-    return jv_is(value, JV_STRING) || jv_is_sequence(value);
-}
-
 static struct jv join_lists(struct nl_jinja_run *run, struct jv a, struct jv b)
 {
     struct jv_list *list = nl_jv_list_new(run, a.list->count + b.list->count);
@@ -178,10 +173,10 @@ struct jv nl_jv_arithmetic(struct nl_jinja_run *run, enum jinja_operator op, str
         return add_texts(run, a, b);
     if (op == JINJA_ADD && a.kind == b.kind && jv_is_sequence(a))
         return join_lists(run, a, b);
-    if (op == JINJA_MUL && repeats(a) && jv_is_integral(b))
+    if (op == JINJA_MUL && jv_is_integral(a))
+        return nl_jv_arithmetic(run, op, b, a);
+    if (op == JINJA_MUL && (jv_is(a, JV_STRING) || jv_is_sequence(a)) && jv_is_integral(b))
         return repeat(run, a, b.integer);
-    if (op == JINJA_MUL && repeats(b) && jv_is_integral(a))
-        return repeat(run, b, a.integer);
     /* views and dicts know "-" and "|" as sets do */
     return nl_jinja_fail(run, jv_is(a, JV_VIEW) || jv_is(b, JV_VIEW) ? NL_UNSUPPORTED : NL_DATA,
                          "'%s' of values of type %s and %s", names[op], nl_jv_type_name(a),

@@ -105,7 +105,7 @@ static struct jn *parse_parameters(struct jinja_compile *compile)
 {
     struct jn *first = NULL, **end = &first;
     nl_jinja_expect(compile, '(');
-    for (bool defaults = false; !nl_jinja_skip(compile, ')') && !compile->failed; end = &(*end)->next) {
+    for (bool defaults = false; !nl_jinja_skip(compile, ')') && !compile->failed;) {
         uint32_t line = nl_jinja_current(compile)->line;
         if (first)
             nl_jinja_expect(compile, ',');
@@ -119,7 +119,7 @@ static struct jn *parse_parameters(struct jinja_compile *compile)
             parameter->b = nl_jinja_parse_expression(compile);
         if (defaults && !parameter->b)
             nl_jinja_refuse(compile, NL_DATA, line, "a parameter without a default follows one with it");
-        *end = parameter;
+        end = nl_jinja_append(end, parameter);
     }
     return first;
 }
@@ -184,22 +184,23 @@ static struct jn *parse_list(struct jinja_compile *compile, const char *ends)
     nl_jinja_deeper(compile, nl_jinja_current(compile)->line);
     while (nl_jinja_current(compile)->kind != JT_END) {
         const struct jt *token = nl_jinja_take(compile);
+        struct jn *node;
         if (token->kind == JT_BLOCK_BEGIN) {
             token = nl_jinja_current(compile);
             if (ends && token->kind == JT_NAME && nl_jinja_is_listed(token->value, ends)) {
                 compile->depth--;
                 return first;
             }
-            *end = parse_tag(compile);
+            node = parse_tag(compile);
         } else if (token->kind == JT_DATA) {
-            *end = nl_jinja_node(compile, JN_DATA, token->line);
-            (*end)->value = token->value;
+            node = nl_jinja_node(compile, JN_DATA, token->line);
+            node->value = token->value;
         } else {
-            *end = nl_jinja_node(compile, JN_OUTPUT, token->line);
-            (*end)->a = nl_jinja_parse_tuple(compile, JINJA_WITH_CONDITION);
+            node = nl_jinja_node(compile, JN_OUTPUT, token->line);
+            node->a = nl_jinja_parse_tuple(compile, JINJA_WITH_CONDITION);
             nl_jinja_expect(compile, JT_VARIABLE_END);
         }
-        end = &(*end)->next;
+        end = nl_jinja_append(end, node);
     }
     compile->depth--;
     if (ends)

@@ -56,16 +56,11 @@ void nl_jinja_run_close(struct nl_jinja_run *run)
     free(run);
 }
 
-static void begin(struct nl_jinja_run *run, struct nl_error *error)
-{
-    run->error = error;
-    run->failed = false;
-}
-
 int nl_jinja_set_json(struct nl_jinja_run *run, const char *key, const char *text, size_t length,
                       struct nl_error *error)
 {
-    begin(run, error);
+    run->error = error;
+    run->failed = false;
     struct jv name = nl_jv_copy(run, key, strlen(key));
     nl_jv_dict_set(run, run->variables, name, nl_jv_parse_json(run, text, length, key));
     return run->failed ? -1 : 0;
@@ -261,7 +256,8 @@ int nl_jinja_render(struct nl_jinja_run *run, struct nl_buf *out, struct nl_erro
 {
     const struct jn *body = run->template->body;
     struct nl_buf text = {0};
-    begin(run, error);
+    run->error = error;
+    run->failed = false;
     run->top = nl_jinja_scope_new(run, NULL);
     run->out = &text;
     if (run->top) {

@@ -131,13 +131,12 @@ static void resolve_scope(struct resolver *resolver, struct jn *node)
         scope.names[node->id] = KNOWN;
         store(resolver, node->a);
     }
-    for (const struct jn *parameter = node->kind == JN_MACRO ? node->a : NULL; parameter;
-         parameter = parameter->next)
-        store(resolver, parameter->a);
     resolver->soft = false;
     for (const struct jn *parameter = node->kind == JN_MACRO ? node->a : NULL; parameter;
-         parameter = parameter->next)
+         parameter = parameter->next) {
+        scope.names[parameter->a->id] = KNOWN;
         load(resolver, parameter->b);
+    }
     analyze(resolver, node->d);
     resolve_list(resolver, node->d);
     keep_unset(resolver, node);

@@ -131,6 +131,7 @@ void nl_jinja_refuse_token(struct jinja_compile *);
 
 /* jinja_expression.c */
 struct jn *nl_jinja_node(struct jinja_compile *, enum jn_kind, uint32_t line);
+struct jn **nl_jinja_append(struct jn **end, struct jn *node);     /* the list's new end */
 struct jn *nl_jinja_name(struct jinja_compile *, struct jt *name); /* JN_NAME */
 struct jn *nl_jinja_parse_target_name(struct jinja_compile *);
 struct jn *nl_jinja_parse_expression(struct jinja_compile *);
