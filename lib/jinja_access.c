@@ -43,8 +43,6 @@ static bool get_method(struct nl_jinja_run *run, struct jv object, struct jv nam
     const struct jinja_builtin *method = methods ? nl_jinja_find(methods, name) : NULL;
     if (!method)
         return false;
-    if (object.safe)
-        nl_jinja_fail(run, NL_UNSUPPORTED, "method '%s' of a string marked as safe", method->name);
     *out = nl_jinja_bound(run, method, object);
     return true;
 }
@@ -54,6 +52,8 @@ static bool get_attribute(struct nl_jinja_run *run, struct jv object, struct jv 
 {
     if (jv_is(object, JV_UNDEFINED)) {
         nl_jv_fail_undefined(run, object);
+    } else if (object.safe) {
+        nl_jinja_fail(run, NL_UNSUPPORTED, "attribute '%.*s' of a string marked as safe", JINJA_SHOWN(name));
     } else if (is_unsupported(object, name)) {
         nl_jinja_fail(run, NL_UNSUPPORTED, "attribute '%.*s' of a value of type %s", JINJA_SHOWN(name),
                       nl_jv_type_name(object));

@@ -34,7 +34,7 @@ REFUSED = re.compile("|".join([
     "tag '(call|filter|with)'", "no filter 'batch'", "a macro in a loop", "'%' of a string", "no subscript", "more or other arguments",
     "attribute '(cycle|zfill|pop)'", "a format string", "attribute '.*' of a value of type function", "a subscript of a function",
     "printing a value of type (generator|function|Macro|Namespace|LoopContext|range)", "a value of type LoopContext",
-    "'.*' of a string marked as safe", "(method|filter) '.*' of a string marked as safe", "printing a string marked as safe",
+    "'.*' of a string marked as safe", "(attribute|filter) '.*' of a string marked as safe", "printing a string marked as safe",
     "a slice of a value", "a subscript of a string marked", "a key of type", "comparing values", "values of type view", "'.*' of values of type",
     "method 'title' of a string that is not ASCII", "a number with a character", "an integer of more", "a quotient", "a power",
     "'round' with", "'int' with a base", "'dict' or 'namespace' of", "the other case of"]))
