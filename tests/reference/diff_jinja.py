@@ -32,7 +32,7 @@ VARIABLES = {
 # What is refused, by the beginning of the message; the grammar makes few of these, so that most templates are compared.
 REFUSED = re.compile("|".join([
     "tag '(call|filter|with)'", "no filter 'batch'", "a macro in a loop", "'%' of a string", "no subscript", "more or other arguments",
-    "attribute '(cycle|zfill|pop)'", "a format string", "attribute '.*' of a value of type function", "a subscript of a function",
+    "attribute '(cycle|zfill|pop)'", "a format string", "attribute '.*' of a value of type (function|range)", "a subscript of a function",
     "printing a value of type (generator|function|Macro|Namespace|LoopContext|range)", "a value of type LoopContext",
     "'.*' of a string marked as safe", "(attribute|filter) '.*' of a string marked as safe", "printing a string marked as safe",
     "a slice of a value", "a subscript of a string marked", "a key of type", "comparing values", "values of type view", "'.*' of values of type",
