@@ -301,11 +301,19 @@ static struct jn *parse_test(struct jinja_compile *compile, struct jn *value)
     return negated ? node_of(compile, JN_NOT, line, test, NULL) : test;
 }
 
+struct jn *nl_jinja_parse_filters(struct jinja_compile *compile, struct jn *value)
+{
+    do
+        value = parse_filter_name(compile, JN_FILTER, value);
+    while (nl_jinja_skip(compile, '|'));
+    return value;
+}
+
 static struct jn *parse_filters_and_tests(struct jinja_compile *compile, struct jn *node)
 {
     for (;;) {
         if (nl_jinja_skip(compile, '|'))
-            node = parse_filter_name(compile, JN_FILTER, node);
+            node = nl_jinja_parse_filters(compile, node);
         else if (nl_jinja_at_name(compile, "is"))
             node = parse_test(compile, node);
         else if (nl_jinja_current(compile)->kind == '(')

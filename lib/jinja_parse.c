@@ -60,6 +60,16 @@ static void parse_set(struct jinja_compile *compile, struct jn *node)
     node->d = parse_scope(compile, " endset ");
 }
 
+/* The filters work on a variable that no template can name. */
+static void parse_filter(struct jinja_compile *compile, struct jn *node)
+{
+    struct jt text = {.kind = JT_NAME, .line = node->line, .value = jv_chars("the block")};
+    struct jn *name = nl_jinja_name(compile, &text);
+    node->id = name->id;
+    node->a = nl_jinja_parse_filters(compile, name);
+    node->d = parse_scope(compile, " endfilter ");
+}
+
 static void parse_for(struct jinja_compile *compile, struct jn *node)
 {
     struct jt loop = {.kind = JT_NAME, .value = jv_chars("loop")};
@@ -155,13 +165,10 @@ static struct jn *parse_tag(struct jinja_compile *compile)
         enum jn_kind kind;
         void (*parse)(struct jinja_compile *, struct jn *);
     } tags[] = {
-        {"for", JN_FOR, parse_for},
-        {"if", JN_IF, parse_if},
-        {"set", JN_SET, parse_set},
-        {"macro", JN_MACRO, parse_macro},
-        {"generation", JN_SCOPE, parse_generation},
-        {"break", JN_BREAK, parse_control},
-        {"continue", JN_CONTINUE, parse_control},
+        {"for", JN_FOR, parse_for},         {"if", JN_IF, parse_if},
+        {"set", JN_SET, parse_set},         {"filter", JN_FILTERBLOCK, parse_filter},
+        {"macro", JN_MACRO, parse_macro},   {"generation", JN_SCOPE, parse_generation},
+        {"break", JN_BREAK, parse_control}, {"continue", JN_CONTINUE, parse_control},
     };
     const struct jt *token = nl_jinja_expect(compile, JT_NAME);
     for (size_t i = 0; i < sizeof tags / sizeof *tags && !compile->failed; i++) {

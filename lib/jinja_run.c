@@ -148,16 +148,30 @@ static enum jinja_flow execute_scope(struct nl_jinja_run *run, struct jinja_scop
     return nl_jinja_execute(run, scope, node->d);
 }
 
-static enum jinja_flow execute_set_block(struct nl_jinja_run *run, struct jinja_scope *scope,
-                                         const struct jn *node)
+/* A block whose text is set to a variable, or goes through filters, which see the block's variables. */
+static enum jinja_flow execute_block(struct nl_jinja_run *run, struct jinja_scope *outer,
+                                     const struct jn *node)
 {
+    struct jinja_scope *scope = nl_jinja_scope_new(run, outer);
     struct nl_buf text = {0}, *before = run->out;
+    if (!scope)
+        return JINJA_ON;
     run->out = &text;
-    enum jinja_flow flow = execute_scope(run, scope, node);
+    nl_jinja_scope_begin(run, scope, node->unset);
+    enum jinja_flow flow = nl_jinja_execute(run, scope, node->d);
     run->out = before;
     struct jv value = nl_jv_take(run, &text);
-    if (flow == JINJA_ON && !run->failed)
-        assign(run, scope, node->a, value);
+    if (flow != JINJA_ON || run->failed)
+        return flow;
+    if (node->kind == JN_SETBLOCK) {
+        assign(run, outer, node->a, value);
+    } else {
+        scope->values[node->id] = value;
+        value = nl_jinja_eval(run, scope, node->a);
+        if (!jv_is(value, JV_STRING))
+            nl_jinja_fail_type(run, "text of a block", value);
+        nl_jinja_put(run, run->out, value);
+    }
     return flow;
 }
 
@@ -228,7 +242,8 @@ static enum jinja_flow execute_one(struct nl_jinja_run *run, struct jinja_scope 
         assign(run, scope, node->a, nl_jinja_eval(run, scope, node->b));
         return JINJA_ON;
     case JN_SETBLOCK:
-        return execute_set_block(run, scope, node);
+    case JN_FILTERBLOCK:
+        return execute_block(run, scope, node);
     case JN_MACRO:
         scope->values[node->b->id] = (struct jv){.kind = JV_MACRO, .macro = node};
         return JINJA_ON;

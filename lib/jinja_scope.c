@@ -73,6 +73,7 @@ static void analyze(struct resolver *resolver, const struct jn *list)
         bool before = resolver->soft;
         switch (node->kind) {
         case JN_OUTPUT:
+        case JN_FILTERBLOCK:
             load(resolver, node->a);
             break;
         case JN_IF:
@@ -138,6 +139,8 @@ static void resolve_scope(struct resolver *resolver, struct jn *node)
         load(resolver, parameter->b);
     }
     analyze(resolver, node->d);
+    if (node->kind == JN_FILTERBLOCK)
+        load(resolver, node->a);
     resolve_list(resolver, node->d);
     keep_unset(resolver, node);
     if (node->kind == JN_FOR)
@@ -154,8 +157,8 @@ static void resolve_list(struct resolver *resolver, struct jn *list)
         if (node->kind == JN_IF) {
             resolve_list(resolver, node->d);
             resolve_list(resolver, node->e);
-        } else if (node->kind == JN_FOR || node->kind == JN_SETBLOCK || node->kind == JN_MACRO ||
-                   node->kind == JN_SCOPE) {
+        } else if (node->kind == JN_FOR || node->kind == JN_SETBLOCK || node->kind == JN_FILTERBLOCK ||
+                   node->kind == JN_MACRO || node->kind == JN_SCOPE) {
             resolve_scope(resolver, node);
         }
         if (node->kind == JN_FOR)

@@ -69,10 +69,11 @@ enum jn_kind {
     JN_FOR, /* a: target, b: iterable, c: test (NULL), d: body, e: JN_SCOPE of else (NULL); id: of "loop" */
     JN_IF,  /* a: test, d: body, e: else, also the JN_IF of an elif */
     JN_SET, /* a: target, b: value */
-    JN_SETBLOCK,  /* a: target, d: body */
-    JN_MACRO,     /* a: JN_PARAMETERs, b: JN_NAME of it, d: body */
-    JN_PARAMETER, /* a: JN_NAME, b: default (NULL) */
-    JN_SCOPE,     /* d: body */
+    JN_SETBLOCK,    /* a: target, d: body */
+    JN_FILTERBLOCK, /* a: filters of the variable `id`, d: body */
+    JN_MACRO,       /* a: JN_PARAMETERs, b: JN_NAME of it, d: body */
+    JN_PARAMETER,   /* a: JN_NAME, b: default (NULL) */
+    JN_SCOPE,       /* d: body */
     JN_BREAK,
     JN_CONTINUE,
 };
@@ -135,6 +136,7 @@ struct jn **nl_jinja_append(struct jn **end, struct jn *node);     /* the list's
 struct jn *nl_jinja_name(struct jinja_compile *, struct jt *name); /* JN_NAME */
 struct jn *nl_jinja_parse_target_name(struct jinja_compile *);
 struct jn *nl_jinja_parse_expression(struct jinja_compile *);
+struct jn *nl_jinja_parse_filters(struct jinja_compile *, struct jn *value); /* one or more */
 /* An expression, or a tuple of them without brackets. */
 enum jinja_tuple { JINJA_WITH_CONDITION, JINJA_WITHOUT_CONDITION, JINJA_TARGET, JINJA_NAMESPACE_TARGET };
 struct jn *nl_jinja_parse_tuple(struct jinja_compile *, enum jinja_tuple);

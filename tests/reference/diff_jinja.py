@@ -31,7 +31,7 @@ VARIABLES = {
 }
 # What is refused, by the beginning of the message; the grammar makes few of these, so that most templates are compared.
 REFUSED = re.compile("|".join([
-    "tag '(call|filter|with)'", "no filter 'batch'", "a macro in a loop", "'%' of a string", "no subscript", "more or other arguments",
+    "tag '(call|with)'", "no filter 'batch'", "a macro in a loop", "'%' of a string", "no subscript", "more or other arguments",
     "attribute '(cycle|zfill|pop)'", "a format string", "attribute '.*' of a value of type (function|range)", "a subscript of a function",
     "printing a value of type (generator|function|Macro|Namespace|LoopContext|range)", "a value of type LoopContext",
     "'.*' of a string marked as safe", "(attribute|filter) '.*' of a string marked as safe", "printing a string marked as safe",
@@ -273,10 +273,14 @@ class Maker:
             body = self.body(depth - 1)
             self.loops = saved
             return t("generation") + body + t("endgeneration")
+        if k < 91:
+            return t(f"filter {self.pick(['upper', 'trim', 'indent(2)|lower', 'length'])}") + self.body(depth - 1) + t("endfilter")
+        if k < 93:
+            return t(f"filter replace({self.expression(1)}, {self.expression(1)})") + self.body(depth - 1) + t("endfilter")
         if k < 96:
             return t(f"set {self.pick(['x', 'y', 'ns.a'])}") + self.body(depth - 1) + t("endset")
         if k < 97:
-            return t(f"{self.pick(['with x = 1', 'filter upper', 'call m()'])}")
+            return t(f"{self.pick(['with x = 1', 'call m()'])}")
         return t(self.pick(["set ns = namespace(a=1, b='x')", "set ns = namespace()", "set ns.q = ns"]))
 
     def loop(self, depth):
