@@ -4,6 +4,7 @@
 
 #include "cli_stream.h"
 #include "tokenize.h"
+#include "utf8.h"
 
 static const char help[] =
     "usage: nl-tokenize [OPTION]... [FILE]... > IDS\n"
@@ -172,10 +173,13 @@ static void parse_options(struct options *options, int argc, char **argv)
         if (!cli_common_option(&options->common, c, argv, help))
             take_option(options, c);
     const struct nl_chat_options *conversation = &options->conversation;
-    if (!options->chat && (conversation->system || conversation->no_prompt))
+    const char *system = conversation->system;
+    if (!options->chat && (system || conversation->no_prompt))
         cli_usage("--system and --no-generation-prompt go with --chat");
-    if (conversation->system && conversation->input == NL_CHAT_JSON)
+    if (system && conversation->input == NL_CHAT_JSON)
         cli_usage("--system goes with text: in JSON it is a message of its own");
+    if (system && nl_utf8_check(system, strlen(system), NULL) < strlen(system))
+        cli_usage("--system is not UTF-8");
     if (options->special < 0) /* a chat template writes the special tokens itself */
         options->special = !options->raw && !options->chat;
     if (options->overlap && !options->chunks)

@@ -22,12 +22,12 @@ enum nl_chat_input {
 };
 struct nl_chat_options {
     enum nl_chat_input input;
-    const char *system; /* a message before the user's text, which is then never JSON; may be NULL */
+    const char *system; /* UTF-8, a message before the user's text, which is then never JSON; or NULL */
     bool no_prompt;     /* leave out what opens the assistant's answer */
 };
 
-/* NULL and *error: no template at all, NL_UNSUPPORTED; a template that is damaged, NL_DATA. What a template
-   does wrong shows when it is rendered. */
+/* NULL and *error: no template at all, NL_UNSUPPORTED; a configuration that is damaged, NL_DATA. What is wrong
+   with a template shows when it is rendered. */
 struct nl_chat *nl_chat_open(const char *folder, struct nl_error *error);
 void nl_chat_close(struct nl_chat *); /* NULL is fine */
 

@@ -63,6 +63,7 @@ write '
 exits "what is not supported, by name and line" 5 "tag 'include'.*chat_template.jinja, line 2$" bash -c "printf x | nl-tokenize -m '$folder' --chat"
 exits "--system without --chat" 2 '--system' nl-tokenize -m "$folder" --system x
 exits "--system with JSON" 2 '--system' nl-tokenize -m "$folder" --chat=json --system x
+exits "--system that is not UTF-8" 2 "--system is not UTF-8" nl-tokenize -m "$folder" --chat --system $'\xf0' < /dev/null
 exits "--chat=xml" 2 "--chat is json or text" nl-tokenize -m "$folder" --chat=xml
 
 # --- the real ones ---
