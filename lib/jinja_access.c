@@ -10,22 +10,19 @@ static bool is_unsupported(struct jv object, struct jv name)
         enum jv_kind kind;
         const char *names;
     } known[] = {
-        {JV_INT,
-         " as_integer_ratio bit_count bit_length conjugate denominator from_bytes imag is_integer numerator "
-         "real to_bytes "},
-        {JV_FLOAT, " as_integer_ratio conjugate fromhex hex imag is_integer real "},
-        {JV_STRING,
-         " casefold center encode expandtabs format_map isalnum isalpha isascii isdecimal isdigit "
-         "isidentifier "
-         "islower isnumeric isprintable isspace istitle isupper ljust maketrans partition removeprefix "
-         "removesuffix rjust rpartition swapcase translate zfill "},
-        {JV_LIST, " append clear copy extend insert pop remove reverse sort "},
-        {JV_DICT, " clear copy fromkeys pop popitem setdefault update "},
-        {JV_VIEW, " mapping isdisjoint "},
-        {JV_RANGE, " count index start stop step "},
-        {JV_ITERATOR, " send throw close gi_code gi_frame gi_running gi_suspended gi_yieldfrom "},
-        {JV_MACRO, " name arguments catch_kwargs catch_varargs caller explicit_caller "},
-        {JV_LOOP, " cycle changed depth depth0 "},
+        {JV_INT, "as_integer_ratio bit_count bit_length conjugate denominator from_bytes imag is_integer "
+                 "numerator real to_bytes"},
+        {JV_FLOAT, "as_integer_ratio conjugate fromhex hex imag is_integer real"},
+        {JV_STRING, "casefold center encode expandtabs format_map isalnum isalpha isascii isdecimal isdigit "
+                    "isidentifier islower isnumeric isprintable isspace istitle isupper ljust maketrans "
+                    "partition removeprefix removesuffix rjust rpartition swapcase translate zfill"},
+        {JV_LIST, "append clear copy extend insert pop remove reverse sort"},
+        {JV_DICT, "clear copy fromkeys pop popitem setdefault update"},
+        {JV_VIEW, "mapping isdisjoint"},
+        {JV_RANGE, "count index start stop step"},
+        {JV_ITERATOR, "send throw close gi_code gi_frame gi_running gi_suspended gi_yieldfrom"},
+        {JV_MACRO, "name arguments catch_kwargs catch_varargs caller explicit_caller"},
+        {JV_LOOP, "cycle changed depth depth0"},
     };
     enum jv_kind kind = jv_is(object, JV_BOOL) ? JV_INT : (enum jv_kind)object.kind;
     bool found = kind == JV_FUNCTION || (name.size > 2 && memcmp(name.text, "__", 2) == 0);
@@ -140,8 +137,10 @@ struct jv nl_jv_slice(struct nl_jinja_run *run, struct jv object, const struct j
                              object.safe ? " marked as safe" : "");
     int64_t length = nl_jv_length(run, object);
     int64_t step = jv_is(bounds[2], JV_NONE) ? 1 : nl_jv_to_int(run, bounds[2], "a slice", 1);
-    if (step == 0 || step == INT64_MIN)
+    if (step == 0)
         return nl_jinja_fail(run, NL_DATA, "a slice with step zero");
+    if (step == INT64_MIN) /* so that it can be turned around; Python does the same */
+        step++;
     int64_t start = clip(run, bounds[0], step < 0 ? length - 1 : 0, length, step < 0);
     int64_t stop = clip(run, bounds[1], step < 0 ? -1 : length, length, step < 0);
     int64_t span = step > 0 ? stop - start : start - stop, stride = step > 0 ? step : -step;

@@ -18,22 +18,13 @@ struct jv nl_jinja_bound(struct nl_jinja_run *run, const struct jinja_builtin *b
     return (struct jv){.kind = JV_FUNCTION, .function = function};
 }
 
-/* A parameter's name at *at, which moves behind it; false at the end. */
-static bool next_name(const char **at, struct jv *name)
-{
-    *at += strspn(*at, " ");
-    *name = jv_string(*at, strcspn(*at, " "));
-    *at += name->size;
-    return name->size > 0;
-}
-
 static bool bind(struct nl_jinja_run *run, const struct jinja_builtin *builtin, const struct jinja_args *args,
                  struct jv *a)
 {
-    const char *at = builtin->parameters;
+    const char *parameters = builtin->parameters;
     struct jv name;
     size_t n = 0, used = 0;
-    for (; next_name(&at, &name); n++) {
+    for (; nl_jinja_next_word(&parameters, &name); n++) {
         bool named = nl_jv_dict_get(run, args->named, name, &a[1 + n]);
         used += named;
         if (named && n < args->list->count)

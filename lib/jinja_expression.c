@@ -72,7 +72,7 @@ struct jn *nl_jinja_name(struct jinja_compile *compile, struct jt *token)
     if (token->kind != JT_NAME || compile->failed)
         return node;
     node->value = token->value;
-    if (nl_jinja_is_listed(node->value, " caller cycler joiner kwargs lipsum recursive self varargs "))
+    if (nl_jinja_is_listed(node->value, "caller cycler joiner kwargs lipsum recursive self varargs"))
         nl_jinja_refuse(compile, NL_UNSUPPORTED, token->line, "variable '%.*s'", JINJA_SHOWN(node->value));
     while (node->id < template->n_names && !jv_same_text(template->names[node->id], node->value))
         node->id++;
@@ -86,9 +86,9 @@ struct jn *nl_jinja_name(struct jinja_compile *compile, struct jt *token)
 static struct jn *parse_name(struct jinja_compile *compile)
 {
     struct jt *token = nl_jinja_take(compile);
-    if (nl_jinja_is_listed(token->value, " true True false False "))
+    if (nl_jinja_is_listed(token->value, "true True false False"))
         return constant(compile, token->line, jv_bool((token->value.text[0] | 32) == 't'));
-    if (nl_jinja_is_listed(token->value, " none None "))
+    if (nl_jinja_is_listed(token->value, "none None"))
         return constant(compile, token->line, jv_none());
     return nl_jinja_name(compile, token);
 }
@@ -128,7 +128,7 @@ static struct jn *parse_primary(struct jinja_compile *compile)
 struct jn *nl_jinja_parse_target_name(struct jinja_compile *compile)
 {
     struct jt *token = nl_jinja_expect(compile, JT_NAME);
-    if (nl_jinja_is_listed(token->value, " true True false False none None "))
+    if (nl_jinja_is_listed(token->value, "true True false False none None"))
         nl_jinja_refuse(compile, NL_DATA, token->line, "cannot assign to '%.*s'", JINJA_SHOWN(token->value));
     if (compile->in_scopes && jv_text_is(token->value, "loop"))
         nl_jinja_refuse(compile, NL_UNSUPPORTED, token->line, "'loop' as a variable");
@@ -292,7 +292,7 @@ static struct jn *parse_test(struct jinja_compile *compile, struct jn *value)
     const struct jt *token = nl_jinja_current(compile);
     bool value_begins = token->kind == JT_STRING || token->kind == JT_NUMBER || token->kind == '[' ||
                         token->kind == '{' ||
-                        (token->kind == JT_NAME && !nl_jinja_is_listed(token->value, " else or and "));
+                        (token->kind == JT_NAME && !nl_jinja_is_listed(token->value, "else or and"));
     if (nl_jinja_at_name(compile, "is") && !brackets)
         nl_jinja_refuse(compile, NL_DATA, token->line, "tests cannot be chained with 'is'");
     if (value_begins && !brackets)

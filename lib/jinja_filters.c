@@ -36,7 +36,9 @@ static struct jv filter_replace(struct nl_jinja_run *run, struct jv *a)
 /* An indention: so many blanks, or a string. */
 static struct jv blanks(struct nl_jinja_run *run, struct jv width, const char *filter, int64_t otherwise)
 {
-    if (jv_is(width, JV_STRING) && !width.safe)
+    if (width.safe)
+        return nl_jinja_fail(run, NL_UNSUPPORTED, "%s by a string marked as safe", filter);
+    if (jv_is(width, JV_STRING))
         return width;
     return nl_jv_arithmetic(run, JINJA_MUL, jv_chars(" "),
                             jv_int(nl_jv_to_int(run, width, filter, otherwise)));
@@ -129,8 +131,8 @@ static const struct jinja_builtin filters[] = {
 
 /* Those of jinja2 that are not supported: an error only when they are reached. */
 static const char other_filters[] =
-    " attr batch center e escape filesizeformat forceescape format groupby pprint random slice striptags "
-    "truncate urlencode urlize wordcount wordwrap xmlattr ";
+    "attr batch center e escape filesizeformat forceescape format groupby pprint random slice striptags "
+    "truncate urlencode urlize wordcount wordwrap xmlattr";
 
 bool nl_jinja_has_filter(struct jv name)
 {
@@ -143,7 +145,7 @@ struct jv nl_jinja_filter(struct nl_jinja_run *run, struct jv name, struct jv va
     const struct jinja_builtin *filter = nl_jinja_find(filters, name);
     if (!filter)
         return nl_jinja_fail(run, NL_UNSUPPORTED, "no filter '%.*s'", JINJA_SHOWN(name));
-    if (value.safe && !nl_jinja_is_listed(name, " safe string tojson length count default d replace "))
+    if (value.safe && !nl_jinja_is_listed(name, "safe string tojson length count default d replace"))
         return nl_jinja_fail(run, NL_UNSUPPORTED, "filter '%s' of a string marked as safe", filter->name);
     return nl_jinja_call_builtin(run, filter, value, args);
 }
@@ -160,31 +162,31 @@ static const struct test {
     enum { OF_KIND, COMPARES, DIVIDES, IS_ODD, IS_EVEN, IS_TRUE, IS_FALSE, REFUSED } how;
     unsigned what; /* kinds, or the enum jv_comparison with the argument */
 } tests[] = {
-    {" defined ", OF_KIND, ~KIND(JV_UNDEFINED)},
-    {" undefined ", OF_KIND, KIND(JV_UNDEFINED)},
-    {" none ", OF_KIND, KIND(JV_NONE)},
-    {" boolean ", OF_KIND, KIND(JV_BOOL)},
-    {" integer ", OF_KIND, KIND(JV_INT)},
-    {" float ", OF_KIND, KIND(JV_FLOAT)},
-    {" number ", OF_KIND, KIND(JV_BOOL) | KIND(JV_INT) | KIND(JV_FLOAT)},
-    {" string ", OF_KIND, KIND(JV_STRING)},
-    {" mapping ", OF_KIND, KIND(JV_DICT)},
-    {" sequence ", OF_KIND, TEXT_AND_LISTS},
-    {" iterable ", OF_KIND, TEXT_AND_LISTS | KIND(JV_VIEW) | KIND(JV_ITERATOR) | KIND(JV_LOOP)},
-    {" callable ", OF_KIND, KIND(JV_MACRO) | KIND(JV_FUNCTION) | KIND(JV_LOOP) | KIND(JV_UNDEFINED)},
-    {" eq == equalto ", COMPARES, JV_EQ},
-    {" ne != ", COMPARES, JV_NE},
-    {" gt > greaterthan ", COMPARES, JV_GT},
-    {" ge >= ", COMPARES, JV_GE},
-    {" lt < lessthan ", COMPARES, JV_LT},
-    {" le <= ", COMPARES, JV_LE},
-    {" in ", COMPARES, JV_IN},
-    {" divisibleby ", DIVIDES, 0},
-    {" odd ", IS_ODD, 0},
-    {" even ", IS_EVEN, 0},
-    {" true ", IS_TRUE, 0},
-    {" false ", IS_FALSE, 0},
-    {" lower upper sameas filter test escaped ", REFUSED, 0}, /* only when they are reached */
+    {"defined", OF_KIND, ~KIND(JV_UNDEFINED)},
+    {"undefined", OF_KIND, KIND(JV_UNDEFINED)},
+    {"none", OF_KIND, KIND(JV_NONE)},
+    {"boolean", OF_KIND, KIND(JV_BOOL)},
+    {"integer", OF_KIND, KIND(JV_INT)},
+    {"float", OF_KIND, KIND(JV_FLOAT)},
+    {"number", OF_KIND, KIND(JV_BOOL) | KIND(JV_INT) | KIND(JV_FLOAT)},
+    {"string", OF_KIND, KIND(JV_STRING)},
+    {"mapping", OF_KIND, KIND(JV_DICT)},
+    {"sequence", OF_KIND, TEXT_AND_LISTS},
+    {"iterable", OF_KIND, TEXT_AND_LISTS | KIND(JV_VIEW) | KIND(JV_ITERATOR) | KIND(JV_LOOP)},
+    {"callable", OF_KIND, KIND(JV_MACRO) | KIND(JV_FUNCTION) | KIND(JV_LOOP) | KIND(JV_UNDEFINED)},
+    {"eq == equalto", COMPARES, JV_EQ},
+    {"ne !=", COMPARES, JV_NE},
+    {"gt > greaterthan", COMPARES, JV_GT},
+    {"ge >=", COMPARES, JV_GE},
+    {"lt < lessthan", COMPARES, JV_LT},
+    {"le <=", COMPARES, JV_LE},
+    {"in", COMPARES, JV_IN},
+    {"divisibleby", DIVIDES, 0},
+    {"odd", IS_ODD, 0},
+    {"even", IS_EVEN, 0},
+    {"true", IS_TRUE, 0},
+    {"false", IS_FALSE, 0},
+    {"lower upper sameas filter test escaped", REFUSED, 0}, /* only when they are reached */
 };
 
 static const struct test *find_test(struct jv name)

@@ -24,7 +24,7 @@ static struct jv call_range(struct nl_jinja_run *run, struct jv *a)
         return nl_jinja_fail(run, NL_DATA, "'range' of more than %d items", JINJA_MOST_RANGE);
     struct jv_list *list = nl_jv_list_new(run, count);
     for (uint64_t i = 0; i < count && !run->failed; i++)
-        nl_jv_push(run, list, jv_int(start + (int64_t)i * step));
+        nl_jv_push(run, list, jv_int((int64_t)((uint64_t)start + i * (uint64_t)step)));
     return jv_of_list(list, JV_RANGE);
 }
 

@@ -57,7 +57,7 @@ static void parse_set(struct jinja_compile *compile, struct jn *node)
     node->kind = JN_SETBLOCK;
     if (nl_jinja_current(compile)->kind == '|')
         nl_jinja_refuse(compile, NL_UNSUPPORTED, node->line, "'set' of a block with a filter");
-    node->d = parse_scope(compile, " endset ");
+    node->d = parse_scope(compile, "endset");
 }
 
 /* The filters work on a variable that no template can name. */
@@ -67,7 +67,7 @@ static void parse_filter(struct jinja_compile *compile, struct jn *node)
     struct jn *name = nl_jinja_name(compile, &text);
     node->id = name->id;
     node->a = nl_jinja_parse_filters(compile, name);
-    node->d = parse_scope(compile, " endfilter ");
+    node->d = parse_scope(compile, "endfilter");
 }
 
 static void parse_for(struct jinja_compile *compile, struct jn *node)
@@ -84,12 +84,12 @@ static void parse_for(struct jinja_compile *compile, struct jn *node)
         node->c = nl_jinja_parse_expression(compile);
     if (nl_jinja_at_name(compile, "recursive"))
         nl_jinja_refuse(compile, NL_UNSUPPORTED, node->line, "'for ... recursive'");
-    node->d = parse_body(compile, " endfor else ");
+    node->d = parse_body(compile, "endfor else");
     compile->in_loops--;
     uint32_t line = nl_jinja_current(compile)->line;
     if (nl_jinja_skip_name(compile, "else")) {
         node->e = nl_jinja_node(compile, JN_SCOPE, line);
-        node->e->d = parse_body(compile, " endfor ");
+        node->e->d = parse_body(compile, "endfor");
     }
     nl_jinja_take(compile);
     compile->in_scopes--;
@@ -104,10 +104,10 @@ static void parse_if(struct jinja_compile *compile, struct jn *node)
             branch = branch->e;
         }
         branch->a = nl_jinja_parse_tuple(compile, JINJA_WITHOUT_CONDITION);
-        branch->d = parse_body(compile, " elif else endif ");
+        branch->d = parse_body(compile, "elif else endif");
     } while (nl_jinja_skip_name(compile, "elif") && !compile->failed);
     if (nl_jinja_skip_name(compile, "else"))
-        branch->e = parse_body(compile, " endif ");
+        branch->e = parse_body(compile, "endif");
     nl_jinja_take(compile);
 }
 
@@ -141,14 +141,14 @@ static void parse_macro(struct jinja_compile *compile, struct jn *node)
         nl_jinja_refuse(compile, NL_UNSUPPORTED, node->line, "a macro in a loop, a macro or a block");
     node->b = nl_jinja_parse_target_name(compile);
     node->a = parse_parameters(compile);
-    node->d = parse_scope(compile, " endmacro ");
+    node->d = parse_scope(compile, "endmacro");
 }
 
 static void parse_generation(struct jinja_compile *compile, struct jn *node)
 {
     unsigned loops = compile->in_loops; /* the block is a function in jinja2, none of whose loops is around */
     compile->in_loops = 0;
-    node->d = parse_scope(compile, " endgeneration ");
+    node->d = parse_scope(compile, "endgeneration");
     compile->in_loops = loops;
 }
 
@@ -212,7 +212,7 @@ static struct jn *parse_list(struct jinja_compile *compile, const char *ends)
     compile->depth--;
     if (ends)
         nl_jinja_refuse(compile, NL_DATA, nl_jinja_current(compile)->line,
-                        "the template ends where one of these should come:%s", ends);
+                        "the template ends where one of these should come: %s", ends);
     return first;
 }
 

@@ -92,12 +92,21 @@ void *nl_jinja_alloc(struct nl_jinja_run *run, size_t size)
     return memory;
 }
 
+bool nl_jinja_next_word(const char **list, struct jv *word)
+{
+    *list += strspn(*list, " ");
+    *word = jv_string(*list, strcspn(*list, " "));
+    *list += word->size;
+    return word->size > 0;
+}
+
 bool nl_jinja_is_listed(struct jv name, const char *list)
 {
-    char padded[64];
-    int size = snprintf(padded, sizeof padded, " %.*s ", JINJA_SHOWN(name));
-    return jv_is(name, JV_STRING) && size < (int)sizeof padded && strlen(padded) == name.size + 2 &&
-           strstr(list, padded);
+    struct jv word;
+    while (nl_jinja_next_word(&list, &word))
+        if (jv_is(name, JV_STRING) && jv_same_text(name, word))
+            return true;
+    return false;
 }
 
 static struct jv too_long(struct nl_jinja_run *run)

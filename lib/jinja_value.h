@@ -213,7 +213,9 @@ static inline bool jv_text_is(struct jv value, const char *text)
 {
     return value.kind == JV_STRING && jv_same_text(value, jv_chars(text));
 }
-bool nl_jinja_is_listed(struct jv name, const char *list); /* between blanks, also at the ends of the list */
+/* Lists of words with blanks between: the word at *list, which moves behind it; false at the end. */
+bool nl_jinja_next_word(const char **list, struct jv *word);
+bool nl_jinja_is_listed(struct jv name, const char *list);
 /* For "%.*s": what a message shows of a text. */
 #define JINJA_SHOWN(value)                                                                                   \
     (int)(!jv_is(value, JV_STRING) ? 0 : (value).size < 100 ? (value).size : 100), (value).text

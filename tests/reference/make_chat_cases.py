@@ -309,6 +309,7 @@ FEATURES = """
 {{ }}
 {{ 1 2 }}
 {# open
+{{ range(-9223372036854775807, 9223372036854775807, 4611686018427387904)|list }} {{ 'abc'[::-9223372036854775807 - 1] }}
 """.strip("\n").split("\n")
 JOINED = []
 for line in FEATURES:  # ">>": goes on with the line before

@@ -111,6 +111,9 @@ static void refusals(void **state)
     expect("{% if 0 %}{{ 0 if n is frobnicated else 1 }}{% endif %}ok", "ok", NL_OK, "");
     expect("{% for x in [] %}{{ x|urlize }}{% endfor %}ok", "ok", NL_OK, "");
     expect("{{ n is frobnicated }}", NULL, NL_UNSUPPORTED, "no test 'frobnicated'");
+    expect("{{ [1]|select('eq ==', 1)|list }}", NULL, NL_UNSUPPORTED, "no test 'eq =='");
+    expect("{% if n %}{% endfor %}", NULL, NL_UNSUPPORTED, "tag 'endfor'");
+    expect("{% if n %}", NULL, NL_DATA, "the template ends where one of these should come: elif else endif");
     expect("\n\n{{ raise_exception('roles must alternate') }}", NULL, NL_DATA,
            "the template refuses: roles must alternate: template, line 3");
     expect("\xff", NULL, NL_DATA, "not UTF-8: template: byte 0");
@@ -168,6 +171,7 @@ static void not_supported(void **state)
         {"{{ (n|safe)[0] }}", "marked as safe"},
         {"{{ (n|safe)[:1] }}", "marked as safe"},
         {"{{ [n|safe] }}", "marked as safe"},
+        {"{{ n|indent(' '|safe) }}", "'indent' by a string marked as safe"},
         {"{{ range(3) }}", "printing a value of type range"},
         {"{{ namespace() }}", "printing a value of type Namespace"},
         {"{{ range }}", "printing a value of type function"},
