@@ -26,8 +26,8 @@ struct nl_chat_options {
     bool no_prompt;     /* leave out what opens the assistant's answer */
 };
 
-/* NULL and *error: no template at all, NL_UNSUPPORTED; a configuration that is damaged, NL_DATA. What is wrong
-   with a template shows when it is rendered. */
+/* NULL and *error: no template at all, NL_UNSUPPORTED; a damaged configuration, NL_DATA. What is wrong with a
+   template shows when it is rendered. */
 struct nl_chat *nl_chat_open(const char *folder, struct nl_error *error);
 void nl_chat_close(struct nl_chat *); /* NULL is fine */
 
