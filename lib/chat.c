@@ -285,8 +285,8 @@ static void set_variables(struct nl_chat *chat, struct nl_jinja_run *run,
     nl_jv_dict_set(run, run->variables, jv_chars("add_generation_prompt"), jv_bool(!options->no_prompt));
 }
 
-/* The template for these variables, compiled. */
-static struct source *choose(struct nl_chat *chat, struct nl_jinja_run *run, struct nl_error *error)
+/* The template for these variables, compiled; owned by the chat. */
+static const struct nl_jinja *choose(struct nl_chat *chat, struct nl_jinja_run *run, struct nl_error *error)
 {
     struct jv tools = jv_none();
     nl_jv_dict_get(run, run->variables, jv_chars("tools"), &tools);
@@ -299,25 +299,21 @@ static struct source *choose(struct nl_chat *chat, struct nl_jinja_run *run, str
     }
     if (!source->template)
         source->template = nl_jinja_open(source->text.data, source->text.size, source->name.data, error);
-    return source->template ? source : NULL;
+    return source->template;
 }
 
 int nl_chat_render(struct nl_chat *chat, const struct nl_chat_options *options, const char *text,
                    size_t length, const char *name, struct nl_buf *out, struct nl_error *error)
 {
-    struct nl_jinja_run *run = nl_jinja_run_open(NULL, error);
+    struct nl_jinja_run *run = nl_jinja_run_open(error);
     if (!run)
         return -1;
     set_variables(chat, run, options);
     struct jv input = nl_jv_copy(run, text, length);
     if (!run->failed)
         read_input(run, options, input, name);
-    const struct source *source = run->failed ? NULL : choose(chat, run, error);
-    int result = -1;
-    if (source) {
-        run->template = source->template;
-        result = nl_jinja_render(run, out, error);
-    }
+    const struct nl_jinja *template = run->failed ? NULL : choose(chat, run, error);
+    int result = template ? nl_jinja_render(run, template, out, error) : -1;
     nl_jinja_run_close(run);
     return result;
 }

@@ -33,14 +33,14 @@ void nl_jinja_close(struct nl_jinja *template)
     free(template);
 }
 
-struct nl_jinja_run *nl_jinja_run_open(const struct nl_jinja *template, struct nl_error *error)
+struct nl_jinja_run *nl_jinja_run_open(struct nl_error *error)
 {
     struct nl_jinja_run *run = calloc(1, sizeof *run);
     if (!run) {
         nl_fail_memory(error, "template");
         return NULL;
     }
-    *run = (struct nl_jinja_run){.template = template, .error = error, .line = 1};
+    *run = (struct nl_jinja_run){.error = error, .line = 1};
     run->variables = nl_jv_dict_new(run);
     if (!run->failed)
         return run;
@@ -267,17 +267,18 @@ enum jinja_flow nl_jinja_execute(struct nl_jinja_run *run, struct jinja_scope *s
     return flow;
 }
 
-int nl_jinja_render(struct nl_jinja_run *run, struct nl_buf *out, struct nl_error *error)
+int nl_jinja_render(struct nl_jinja_run *run, const struct nl_jinja *template, struct nl_buf *out,
+                    struct nl_error *error)
 {
-    const struct jn *body = run->template->body;
     struct nl_buf text = {0};
+    run->template = template;
     run->error = error;
     run->failed = false;
     run->top = nl_jinja_scope_new(run, NULL);
     run->out = &text;
     if (run->top) {
-        begin_top(run, body->unset);
-        nl_jinja_execute(run, run->top, body->d);
+        begin_top(run, template->body->unset);
+        nl_jinja_execute(run, run->top, template->body->d);
     }
     run->out = NULL;
     if (text.failed)

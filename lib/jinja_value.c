@@ -61,7 +61,7 @@ struct jv nl_jinja_fail(struct nl_jinja_run *run, enum nl_status code, const cha
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    if (!run->failed) /* without a template: variables are being set */
+    if (!run->failed)
         nl_set_error(run->error, code, "%s: %s, line %u", what, run->template ? run->template->name : "chat",
                      run->line);
     run->failed = true;

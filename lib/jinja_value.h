@@ -101,7 +101,7 @@ void *nl_jinja_arena_alloc(struct jinja_arena *, size_t size); /* zeroed; NULL: 
 void nl_jinja_arena_free(struct jinja_arena *);
 
 struct nl_jinja_run {
-    const struct nl_jinja *template;
+    const struct nl_jinja *template; /* NULL while variables are set */
     struct nl_error *error;
     bool failed;
     struct jinja_arena arena;

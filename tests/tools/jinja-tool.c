@@ -35,13 +35,13 @@ static int render(const struct nl_json *item, struct nl_buf *out, struct nl_erro
     struct nl_buf source = {0};
     nl_json_copy_string(nl_json_get(item, "template"), &source);
     struct nl_jinja *template = nl_jinja_open(source.data, source.size, "template", error);
-    struct nl_jinja_run *run = template ? nl_jinja_run_open(template, error) : NULL;
+    struct nl_jinja_run *run = template ? nl_jinja_run_open(error) : NULL;
     int result = -1;
     if (run) {
         nl_jinja_set_now(run, NOW);
         result = set_variables(run, nl_json_get(item, "variables"), error);
         if (result == 0)
-            result = nl_jinja_render(run, out, error);
+            result = nl_jinja_render(run, template, out, error);
     }
     nl_jinja_run_close(run);
     nl_jinja_close(template);
