@@ -1,5 +1,5 @@
 /* x.name, x[key], x[a:b:c]; the methods of dicts, lists and tuples. */
-#include "jinja_tree.h"
+#include "jinja_value.h"
 #include "unicode.h"
 
 /* What Python's objects have and templates hardly use, or what changes the object, so that jinja2's sandbox

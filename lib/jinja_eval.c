@@ -87,8 +87,9 @@ static struct jv call_macro(struct nl_jinja_run *run, const struct jn *macro, co
 {
     struct jinja_scope *scope = nl_jinja_scope_new(run, run->top);
     struct nl_buf text = {0}, *before = run->out;
-    if (!scope || !nl_jinja_enter(run))
+    if (!scope)
         return jv_missing();
+    nl_jinja_enter(run);
     nl_jinja_scope_begin(run, scope, macro->unset);
     pass_arguments(run, scope, macro, args);
     run->out = &text;

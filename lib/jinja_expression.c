@@ -65,7 +65,7 @@ static struct jn *parse_items(struct jinja_compile *compile, enum jn_kind kind, 
 }
 
 /* The name of a variable; its number is the place of its value in each scope. */
-struct jn *nl_jinja_name(struct jinja_compile *compile, struct jt *token)
+struct jn *nl_jinja_name(struct jinja_compile *compile, const struct jt *token)
 {
     struct nl_jinja *template = compile->template;
     struct jn *node = nl_jinja_node(compile, JN_NAME, token->line);
@@ -85,7 +85,7 @@ struct jn *nl_jinja_name(struct jinja_compile *compile, struct jt *token)
 
 static struct jn *parse_name(struct jinja_compile *compile)
 {
-    struct jt *token = nl_jinja_take(compile);
+    const struct jt *token = nl_jinja_take(compile);
     if (nl_jinja_is_listed(token->value, "true True false False"))
         return constant(compile, token->line, jv_bool((token->value.text[0] | 32) == 't'));
     if (nl_jinja_is_listed(token->value, "none None"))
@@ -127,7 +127,7 @@ static struct jn *parse_primary(struct jinja_compile *compile)
 
 struct jn *nl_jinja_parse_target_name(struct jinja_compile *compile)
 {
-    struct jt *token = nl_jinja_expect(compile, JT_NAME);
+    const struct jt *token = nl_jinja_expect(compile, JT_NAME);
     if (nl_jinja_is_listed(token->value, "true True false False none None"))
         nl_jinja_refuse(compile, NL_DATA, token->line, "cannot assign to '%.*s'", JINJA_SHOWN(token->value));
     if (compile->in_scopes && jv_text_is(token->value, "loop"))

@@ -33,7 +33,7 @@ static struct jv filter_replace(struct nl_jinja_run *run, struct jv *a)
     return run->failed ? jv_missing() : nl_jinja_replace(run, a);
 }
 
-/* An indention: so many blanks, or a string. */
+/* An indentation: so many blanks, or a string. */
 static struct jv blanks(struct nl_jinja_run *run, struct jv width, const char *filter, int64_t otherwise)
 {
     if (width.safe)
@@ -48,7 +48,7 @@ static struct jv blanks(struct nl_jinja_run *run, struct jv width, const char *f
 static struct jv filter_indent(struct nl_jinja_run *run, struct jv *a)
 {
     bool first = nl_jv_flag(run, a[2]), blank = nl_jv_flag(run, a[3]);
-    struct jv indention = blanks(run, a[1], "'indent'", 4);
+    struct jv indentation = blanks(run, a[1], "'indent'", 4);
     struct jv args[JINJA_ARGUMENTS] = {nl_jv_arithmetic(run, JINJA_ADD, a[0], jv_chars("\n"))};
     struct nl_buf made = {0};
     if (run->failed)
@@ -59,7 +59,7 @@ static struct jv filter_indent(struct nl_jinja_run *run, struct jv *a)
         if (i)
             nl_buf_putc(&made, '\n');
         if (i ? blank || line.size : first)
-            nl_jinja_put(run, &made, indention);
+            nl_jinja_put(run, &made, indentation);
         nl_jinja_put(run, &made, line);
     }
     return nl_jv_take(run, &made);
@@ -202,7 +202,7 @@ bool nl_jinja_has_test(struct jv name)
     return find_test(name);
 }
 
-static bool rest_is(struct nl_jinja_run *run, struct jv value, struct jv divisor, int64_t wanted)
+static bool remainder_is(struct nl_jinja_run *run, struct jv value, struct jv divisor, int64_t wanted)
 {
     return nl_jv_equal(run, nl_jv_arithmetic(run, JINJA_MOD, value, divisor), jv_int(wanted));
 }
@@ -221,10 +221,10 @@ bool nl_jinja_test(struct nl_jinja_run *run, struct jv name, struct jv value, co
     case COMPARES:
         return nl_jv_compare(run, (enum jv_comparison)test->what, value, args->list->items[0]);
     case DIVIDES:
-        return rest_is(run, value, args->list->items[0], 0);
+        return remainder_is(run, value, args->list->items[0], 0);
     case IS_ODD:
     case IS_EVEN:
-        return rest_is(run, value, jv_int(2), test->how == IS_ODD);
+        return remainder_is(run, value, jv_int(2), test->how == IS_ODD);
     case IS_TRUE:
     case IS_FALSE:
         return jv_is(value, JV_BOOL) && value.integer == (test->how == IS_TRUE);

@@ -31,9 +31,9 @@ static void add_token(struct lexer *lexer, int kind, uint32_t line, struct jv va
 
 static void add_text(struct lexer *lexer, int kind, const char *text, size_t size)
 {
-    char *copy = nl_jinja_compile_alloc(lexer->compile, size + 1);
     if (kind == JT_DATA && size == 0)
         return;
+    char *copy = nl_jinja_compile_alloc(lexer->compile, size + 1);
     if (copy && size)
         memcpy(copy, text, size);
     add_token(lexer, kind, lexer->line, jv_string(copy, size));
@@ -152,20 +152,12 @@ static void lex_raw(struct lexer *lexer)
     nl_jinja_refuse(lexer->compile, NL_DATA, lexer->line, "a raw block has no end");
 }
 
-static bool is_digit_of(int c, int base)
-{
-    int digit = c >= '0' && c <= '9'                 ? c - '0'
-                : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
-                                                     : 99;
-    return digit < base;
-}
-
 /* Digits with single underscores between, from `ahead`: how many bytes. */
 static size_t digits_at(const struct lexer *lexer, size_t ahead, int base)
 {
     size_t at = ahead;
-    while (is_digit_of(peek(lexer, at), base) ||
-           (at > ahead && peek(lexer, at) == '_' && is_digit_of(peek(lexer, at + 1), base)))
+    while (nl_jinja_digit(peek(lexer, at)) < base ||
+           (at > ahead && peek(lexer, at) == '_' && nl_jinja_digit(peek(lexer, at + 1)) < base))
         at++;
     return at - ahead;
 }
@@ -231,10 +223,10 @@ static size_t unescape(const char *text, size_t size, struct nl_buf *out)
         return 1;
     }
     for (size_t i = 2; i < 2 + most; i++) {
-        if (i >= size || !is_digit_of((unsigned char)text[i], 16))
+        int digit = i < size ? nl_jinja_digit(text[i]) : 99;
+        if (digit >= 16)
             return 0;
-        char digit[2] = {text[i], 0};
-        point = 16 * point + (uint32_t)strtoul(digit, NULL, 16);
+        point = 16 * point + (uint32_t)digit;
     }
     if (point > 0x10ffff || (point >= 0xd800 && point < 0xe000))
         return 0;
@@ -400,7 +392,7 @@ void nl_jinja_lex(struct jinja_compile *compile, const char *source, size_t leng
     free(text);
 }
 
-struct jt *nl_jinja_current(struct jinja_compile *compile)
+const struct jt *nl_jinja_current(const struct jinja_compile *compile)
 {
     return &compile->tokens[compile->at];
 }
@@ -410,15 +402,15 @@ int nl_jinja_kind_ahead(const struct jinja_compile *compile)
     return compile->tokens[compile->at + (compile->at + 1 < compile->n_tokens)].kind;
 }
 
-bool nl_jinja_at_name(struct jinja_compile *compile, const char *name)
+bool nl_jinja_at_name(const struct jinja_compile *compile, const char *name)
 {
     const struct jt *token = nl_jinja_current(compile);
     return token->kind == JT_NAME && jv_text_is(token->value, name);
 }
 
-struct jt *nl_jinja_take(struct jinja_compile *compile)
+const struct jt *nl_jinja_take(struct jinja_compile *compile)
 {
-    struct jt *token = nl_jinja_current(compile);
+    const struct jt *token = nl_jinja_current(compile);
     if (token->kind != JT_END)
         compile->at++;
     return token;
@@ -454,7 +446,7 @@ void nl_jinja_refuse_token(struct jinja_compile *compile)
         nl_jinja_refuse(compile, NL_DATA, token->line, "unexpected '%c'", token->kind);
 }
 
-struct jt *nl_jinja_expect(struct jinja_compile *compile, int kind)
+const struct jt *nl_jinja_expect(struct jinja_compile *compile, int kind)
 {
     if (nl_jinja_current(compile)->kind != kind)
         nl_jinja_refuse_token(compile);

@@ -34,6 +34,13 @@ struct jv nl_jv_generator(struct nl_jinja_run *run, const struct jinja_generator
     return (struct jv){.kind = JV_ITERATOR, .iterator = iterator};
 }
 
+bool nl_jv_next_input(struct nl_jinja_run *run, struct jinja_generator *generator, struct jv *out)
+{
+    if (!generator->source)
+        generator->source = nl_jv_iterate(run, generator->over);
+    return generator->source && nl_jv_next(run, generator->source, out);
+}
+
 static struct jv make_pair(struct nl_jinja_run *run, struct jv first, struct jv second)
 {
     struct jv_list *list = nl_jv_list_new(run, 2);
@@ -303,18 +310,10 @@ struct jv nl_jinja_dictsort(struct nl_jinja_run *run, struct jv *a)
     return sort(run, values, keys, reverse);
 }
 
-/* The next of what the generator walks over. */
-static bool next_input(struct nl_jinja_run *run, struct jinja_generator *generator, struct jv *out)
-{
-    if (!generator->source)
-        generator->source = nl_jv_iterate(run, generator->over);
-    return generator->source && nl_jv_next(run, generator->source, out);
-}
-
-/* The same, nothing of what counts as false: not even that it cannot be walked over. */
+/* Nothing of what counts as false, not even a refusal to be walked over. */
 static bool next_if_true(struct nl_jinja_run *run, struct jinja_generator *generator, struct jv *out)
 {
-    return (generator->source || nl_jv_truth(run, generator->over)) && next_input(run, generator, out);
+    return (generator->source || nl_jv_truth(run, generator->over)) && nl_jv_next_input(run, generator, out);
 }
 
 static bool step_map(struct nl_jinja_run *run, struct jinja_generator *generator, struct jv *out)
@@ -390,7 +389,7 @@ static bool step_items(struct nl_jinja_run *run, struct jinja_generator *generat
         generator->over = jv_view(generator->over.dict, JV_ITEMS);
     else if (!generator->source && !jv_is(generator->over, JV_UNDEFINED))
         nl_jinja_fail_type(run, "'items'", generator->over);
-    return next_input(run, generator, out);
+    return nl_jv_next_input(run, generator, out);
 }
 
 struct jv nl_jinja_items(struct nl_jinja_run *run, struct jv *a)
@@ -404,9 +403,9 @@ static bool step_unique(struct nl_jinja_run *run, struct jinja_generator *genera
     struct jv ignored;
     if (!generator->seen)
         generator->seen = nl_jv_dict_new(run);
-    while (next_input(run, generator, out)) {
-        struct jv key =
-            fold(run, nl_jv_get_path(run, *out, generator->attribute, jv_missing()), generator->otherwise);
+    while (nl_jv_next_input(run, generator, out)) {
+        struct jv key = fold(run, nl_jv_get_path(run, *out, generator->attribute, jv_missing()),
+                             generator->case_sensitive);
         if (!nl_jv_dict_get(run, generator->seen, key, &ignored)) {
             nl_jv_dict_set(run, generator->seen, key, jv_none());
             return true;
@@ -419,6 +418,6 @@ static bool step_unique(struct nl_jinja_run *run, struct jinja_generator *genera
 struct jv nl_jinja_unique(struct nl_jinja_run *run, struct jv *a)
 {
     const struct jinja_generator generator = {
-        .step = step_unique, .over = a[0], .otherwise = a[1], .attribute = a[2]};
+        .step = step_unique, .over = a[0], .case_sensitive = a[1], .attribute = a[2]};
     return nl_jv_generator(run, &generator);
 }

@@ -44,12 +44,12 @@ static struct jv int_divide(struct nl_jinja_run *run, enum jinja_operator op, in
         return jv_float((double)a / (double)b);
     if (a == INT64_MIN && b == -1)
         return op == JINJA_MOD ? jv_int(0) : too_big(run);
-    int64_t quotient = a / b, rest = a % b;
-    if (rest != 0 && (rest < 0) != (b < 0)) {
+    int64_t quotient = a / b, remainder = a % b;
+    if (remainder != 0 && (remainder < 0) != (b < 0)) {
         quotient--;
-        rest += b;
+        remainder += b;
     }
-    return jv_int(op == JINJA_MOD ? rest : quotient);
+    return jv_int(op == JINJA_MOD ? remainder : quotient);
 }
 
 static struct jv int_arithmetic(struct nl_jinja_run *run, enum jinja_operator op, int64_t a, int64_t b)
@@ -72,18 +72,18 @@ static struct jv int_arithmetic(struct nl_jinja_run *run, enum jinja_operator op
     return overflow ? too_big(run) : jv_int(result);
 }
 
-/* Quotient or rest as CPython's float_divmod makes them. */
+/* Quotient or remainder as CPython's float_divmod makes them. */
 static struct jv float_divide(enum jinja_operator op, double a, double b)
 {
-    double rest = fmod(a, b), quotient = (a - rest) / b;
-    if (rest == 0) {
-        rest = copysign(0.0, b);
-    } else if ((b < 0) != (rest < 0)) {
-        rest += b;
+    double remainder = fmod(a, b), quotient = (a - remainder) / b;
+    if (remainder == 0) {
+        remainder = copysign(0.0, b);
+    } else if ((b < 0) != (remainder < 0)) {
+        remainder += b;
         quotient -= 1;
     }
     if (op == JINJA_MOD)
-        return jv_float(rest);
+        return jv_float(remainder);
     if (quotient == 0)
         return jv_float(copysign(0.0, a / b));
     double whole = floor(quotient);
@@ -211,7 +211,7 @@ static struct jv int_of_float(struct nl_jinja_run *run, double number)
     return jv_int((int64_t)number);
 }
 
-static int digit_of(char c)
+int nl_jinja_digit(int c)
 {
     return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'z' ? (c | 32) - 'a' + 10 : 99;
 }
@@ -226,7 +226,7 @@ int nl_jv_parse_int(struct nl_jinja_run *run, struct jv text, int base, int64_t 
     for (uint32_t i = 0; i < text.size; i++) {
         if (text.text[i] == '_' && i > 0 && i + 1 < text.size && text.text[i - 1] != '_')
             continue;
-        int digit = digit_of(text.text[i]);
+        int digit = nl_jinja_digit(text.text[i]);
         if (run && (unsigned char)text.text[i] >= 0x80)
             nl_jinja_fail(run, NL_UNSUPPORTED, "a number with a character that is not ASCII");
         if (digit >= base)
@@ -249,8 +249,8 @@ bool nl_jv_parse_float(struct nl_jinja_run *run, struct jv text, double *out)
     bool good = text.size > 0;
     for (uint32_t i = 0; i < text.size && good; i++) {
         char c = text.text[i];
-        if (c == '_' && i > 0 && i + 1 < text.size && digit_of(text.text[i - 1]) < 10 &&
-            digit_of(text.text[i + 1]) < 10)
+        if (c == '_' && i > 0 && i + 1 < text.size && nl_jinja_digit(text.text[i - 1]) < 10 &&
+            nl_jinja_digit(text.text[i + 1]) < 10)
             continue;
         if (run && (unsigned char)c >= 0x80)
             nl_jinja_fail(run, NL_UNSUPPORTED, "a number with a character that is not ASCII");

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "jinja_tree.h"
+#include "jinja_value.h"
 #include "locale_c.h"
 #include "strictjson.h"
 #include "unicode.h"

@@ -169,7 +169,8 @@ static enum jinja_flow execute_block(struct nl_jinja_run *run, struct jinja_scop
         scope->values[node->id] = value;
         value = nl_jinja_eval(run, scope, node->a);
         if (!jv_is(value, JV_STRING))
-            nl_jinja_fail_type(run, "text of a block", value);
+            nl_jinja_fail(run, NL_DATA, "a filter block makes a value of type %s, no text",
+                          nl_jv_type_name(value));
         nl_jinja_put(run, run->out, value);
     }
     return flow;
@@ -179,9 +180,7 @@ static enum jinja_flow execute_block(struct nl_jinja_run *run, struct jinja_scop
 static bool step_test(struct nl_jinja_run *run, struct jinja_generator *generator, struct jv *out)
 {
     const struct jn *node = generator->node;
-    if (!generator->source && !(generator->source = nl_jv_iterate(run, generator->over)))
-        return false;
-    while (nl_jv_next(run, generator->source, out)) {
+    while (nl_jv_next_input(run, generator, out)) {
         assign(run, generator->scope, node->a, *out);
         if (nl_jv_truth(run, nl_jinja_eval(run, generator->scope, node->c)))
             return true;

@@ -1,4 +1,5 @@
-/* Methods of strings. Positions in strings are characters, in here they are bytes. */
+/* Methods of strings, and filters that share their code. Positions in strings are characters, in here they
+ * are bytes. */
 #include "jinja_value.h"
 #include "unicode.h"
 
@@ -68,11 +69,11 @@ struct jv nl_jinja_title(struct nl_jinja_run *run, struct jv *a)
     return nl_jv_take(run, &made);
 }
 
-/* The argument is a string, or a failure that names the method. */
-static bool want_text(struct nl_jinja_run *run, struct jv value, const char *method)
+/* The argument is a string, or a failure that names `what`. */
+static bool want_text(struct nl_jinja_run *run, struct jv value, const char *what)
 {
     if (!jv_is(value, JV_STRING))
-        nl_jinja_fail(run, NL_DATA, "'%s' takes a string, not a value of type %s", method,
+        nl_jinja_fail(run, NL_DATA, "%s takes a string, not a value of type %s", what,
                       nl_jv_type_name(value));
     return !run->failed;
 }
@@ -102,7 +103,7 @@ struct jv nl_jinja_strip_ends(struct jv text, struct jv chars, unsigned sides)
 
 struct jv nl_jinja_strip(struct nl_jinja_run *run, struct jv *a)
 {
-    if (jv_is_given(a[1]) && !want_text(run, a[1], "strip"))
+    if (jv_is_given(a[1]) && !want_text(run, a[1], "'strip' or 'trim'"))
         return jv_missing();
     uint64_t looks = jv_is(a[1], JV_STRING) ? (uint64_t)a[0].size * a[1].size / 256 : 0;
     nl_jinja_charge(run, 1 + a[0].size / 64 + looks);
@@ -136,7 +137,7 @@ struct jv nl_jinja_replace(struct nl_jinja_run *run, struct jv *a)
     struct jv text = a[0], old = a[1], new = a[2];
     struct nl_buf made = {0};
     size_t at = 0;
-    if (!want_text(run, old, "replace") || !want_text(run, new, "replace"))
+    if (!want_text(run, old, "'replace'") || !want_text(run, new, "'replace'"))
         return jv_missing();
     for (int64_t n = 0; n != most && !run->failed; n++) {
         const char *found = text.text + at;
@@ -159,7 +160,7 @@ struct jv nl_jinja_replace(struct nl_jinja_run *run, struct jv *a)
 static struct jv method_startswith(struct nl_jinja_run *run, struct jv *a)
 {
     const struct jv_list one = {.items = &a[1], .count = 1}, *list = jv_is(a[1], JV_TUPLE) ? a[1].list : &one;
-    for (size_t i = 0; i < list->count && want_text(run, list->items[i], "startswith"); i++) {
+    for (size_t i = 0; i < list->count && want_text(run, list->items[i], "'startswith' or 'endswith'"); i++) {
         struct jv affix = list->items[i];
         size_t at = a[JINJA_VARIANT].integer == JINJA_RIGHT ? a[0].size - (size_t)affix.size : 0;
         if (affix.size <= a[0].size && nl_jinja_charge(run, 1 + affix.size / 64) &&
@@ -175,13 +176,13 @@ static struct jv method_find(struct nl_jinja_run *run, struct jv *a)
 {
     struct jv text = a[0], part = a[1];
     bool last = a[JINJA_VARIANT].integer & FIND_LAST;
-    if (!want_text(run, part, "find"))
+    if (!want_text(run, part, "'find' or 'index'"))
         return jv_missing();
     const char *found = part.size == 0 ? text.text + (last ? text.size : 0)
                         : last         ? find_last(run, text, text.size, part)
                                        : find_first(run, text, 0, part);
     if (!found && a[JINJA_VARIANT].integer & FIND_SURELY)
-        return nl_jinja_fail(run, NL_DATA, "'index' of what is not in the string");
+        return nl_jinja_fail(run, NL_DATA, "'%s' of what is not in the string", last ? "rindex" : "index");
     return jv_int(found ? nl_jv_length(run, jv_part(text, 0, (size_t)(found - text.text))) : -1);
 }
 
@@ -189,7 +190,7 @@ static struct jv method_count(struct nl_jinja_run *run, struct jv *a)
 {
     struct jv text = a[0], part = a[1];
     int64_t n = 0;
-    if (!want_text(run, part, "count"))
+    if (!want_text(run, part, "'count'"))
         return jv_missing();
     if (part.size == 0)
         return jv_int(nl_jv_length(run, text) + 1);
@@ -206,7 +207,7 @@ static struct jv method_join(struct nl_jinja_run *run, struct jv *a)
     for (bool first = true; iterator && nl_jv_next(run, iterator, &item); first = false) {
         if (!first)
             nl_jinja_put(run, &made, a[0]);
-        if (want_text(run, item, "join"))
+        if (want_text(run, item, "'join'"))
             nl_jinja_put(run, &made, item);
     }
     return nl_jv_take(run, &made);
@@ -238,7 +239,8 @@ struct jv nl_jinja_splitlines(struct nl_jinja_run *run, struct jv *a)
     return jv_of_list(list, JV_LIST);
 }
 
-/* Between separators: words from the left, or from the right and turned around in the end. */
+/* Between separators, `most` of them unless that is negative: words from the left, or from the right and
+ * turned around in the end. */
 static void split_at(struct nl_jinja_run *run, struct jv *a, int64_t most, bool right, struct jv_list *list)
 {
     size_t at = 0, to = a[0].size;
@@ -281,14 +283,14 @@ static struct jv method_split(struct nl_jinja_run *run, struct jv *a)
     bool right = a[JINJA_VARIANT].integer == JINJA_RIGHT;
     struct jv_list *list = nl_jv_list_new(run, 0);
     int64_t most = nl_jv_to_int(run, a[2], "'split'", -1);
-    if (jv_is_given(a[1]) && want_text(run, a[1], "split") && a[1].size == 0)
+    if (jv_is_given(a[1]) && want_text(run, a[1], "'split'") && a[1].size == 0)
         return nl_jinja_fail(run, NL_DATA, "'split' at an empty string");
     if (!nl_jinja_charge(run, 1 + a[0].size / 4))
         return jv_missing();
     if (jv_is_given(a[1]))
-        split_at(run, a, most < 0 ? -1 : most, right, list);
+        split_at(run, a, most, right, list);
     else
-        split_words(run, a[0], most < 0 ? -1 : most, right, list);
+        split_words(run, a[0], most, right, list);
     for (size_t i = 0, j = list->count; right && i + 1 < j; i++) {
         struct jv item = list->items[i];
         list->items[i] = list->items[--j];

@@ -85,8 +85,8 @@ struct jn {
     struct jv value;
     struct jn *next;
     struct jn *a, *b, *c, *d, *e;
-    const uint16_t
-        *unset; /* the names that the scope has without a value when it begins; ends in JINJA_NO_NAME */
+    /* The names that the scope has without a value when it begins; ends in JINJA_NO_NAME. */
+    const uint16_t *unset;
 };
 
 enum { JINJA_MOST_NAMES = 500, JINJA_NO_NAME = 0xffff };
@@ -121,19 +121,19 @@ void nl_jinja_resolve(struct jinja_compile *);
 
 /* jinja_lex.c */
 void nl_jinja_lex(struct jinja_compile *, const char *source, size_t length);
-struct jt *nl_jinja_current(struct jinja_compile *);
-struct jt *nl_jinja_take(struct jinja_compile *);             /* the current token; never past the end */
-struct jt *nl_jinja_expect(struct jinja_compile *, int kind); /* the same, or an error */
-int nl_jinja_kind_ahead(const struct jinja_compile *);        /* of the token after the current one */
-bool nl_jinja_at_name(struct jinja_compile *, const char *name);
+const struct jt *nl_jinja_current(const struct jinja_compile *);
+const struct jt *nl_jinja_take(struct jinja_compile *); /* the current token; never past the end */
+const struct jt *nl_jinja_expect(struct jinja_compile *, int kind); /* the same, or an error */
+int nl_jinja_kind_ahead(const struct jinja_compile *);              /* of the token after the current one */
+bool nl_jinja_at_name(const struct jinja_compile *, const char *name);
 bool nl_jinja_skip(struct jinja_compile *, int kind); /* takes it if it is there */
 bool nl_jinja_skip_name(struct jinja_compile *, const char *name);
 void nl_jinja_refuse_token(struct jinja_compile *);
 
 /* jinja_expression.c */
 struct jn *nl_jinja_node(struct jinja_compile *, enum jn_kind, uint32_t line);
-struct jn **nl_jinja_append(struct jn **end, struct jn *node);     /* the list's new end */
-struct jn *nl_jinja_name(struct jinja_compile *, struct jt *name); /* JN_NAME */
+struct jn **nl_jinja_append(struct jn **end, struct jn *node);           /* the list's new end */
+struct jn *nl_jinja_name(struct jinja_compile *, const struct jt *name); /* JN_NAME */
 struct jn *nl_jinja_parse_target_name(struct jinja_compile *);
 struct jn *nl_jinja_parse_expression(struct jinja_compile *);
 struct jn *nl_jinja_parse_filters(struct jinja_compile *, struct jn *value); /* one or more */
@@ -146,8 +146,8 @@ struct jinja_scope {
     struct jinja_scope *outer;
     struct jv values[]; /* [n_names] */
 };
-struct jinja_scope *nl_jinja_scope_new(struct nl_jinja_run *,
-                                       struct jinja_scope *outer); /* NULL: a failure */
+/* NULL: a failure. */
+struct jinja_scope *nl_jinja_scope_new(struct nl_jinja_run *, struct jinja_scope *outer);
 void nl_jinja_scope_begin(struct nl_jinja_run *, struct jinja_scope *, const uint16_t *unset);
 struct jv nl_jinja_eval(struct nl_jinja_run *, struct jinja_scope *, const struct jn *);
 enum jinja_flow { JINJA_ON, JINJA_BREAK, JINJA_CONTINUE };

@@ -209,11 +209,9 @@ struct jv_dict *nl_jv_dict_new(struct nl_jinja_run *run)
 /* The entry of a key, or NULL. Dicts are small. */
 static struct jv_entry *find(struct nl_jinja_run *run, const struct jv_dict *dict, struct jv key)
 {
-    if (jv_is_sequence(key) || jv_is(key, JV_DICT))
-        nl_jinja_fail(run, jv_is(key, JV_TUPLE) ? NL_UNSUPPORTED : NL_DATA, "a key of type %s",
-                      nl_jv_type_name(key));
-    else if (key.kind > JV_STRING)
-        nl_jinja_fail(run, NL_UNSUPPORTED, "a key of type %s", nl_jv_type_name(key));
+    if (key.kind > JV_STRING) /* lists and dicts cannot be hashed */
+        nl_jinja_fail(run, jv_is(key, JV_LIST) || jv_is(key, JV_DICT) ? NL_DATA : NL_UNSUPPORTED,
+                      "a key of type %s", nl_jv_type_name(key));
     nl_jinja_charge(run, 1 + dict->count / 16);
     for (size_t i = 0; i < dict->count && !run->failed; i++) {
         struct jv_entry *entry = &dict->entries[i];

@@ -85,9 +85,6 @@ enum {
     JINJA_MOST_DEPTH = 900,   /* of the evaluation: a call of a macro takes about six */
     JINJA_MOST_STEPS = 10000000,
     JINJA_MOST_RANGE = 100000, /* items, as jinja2's sandbox has it */
-    JINJA_MOST_PARAMETERS = 4, /* of a function that is built in */
-    JINJA_VARIANT,
-    JINJA_ARGUMENTS,
 };
 #define JINJA_MOST_MEMORY ((size_t)1 << 29)
 #define JINJA_INT64_END   9223372036854775808.0 /* 2^63 */
@@ -255,6 +252,7 @@ struct jv nl_jv_arithmetic(struct nl_jinja_run *, enum jinja_operator, struct jv
 struct jv nl_jv_negate(struct nl_jinja_run *, struct jv);
 /* An integer argument, or a failure that names `what`; `otherwise` when it is not given. */
 int64_t nl_jv_to_int(struct nl_jinja_run *, struct jv, const char *what, int64_t otherwise);
+int nl_jinja_digit(int c); /* of a number in a base up to 36; 99: none */
 /* Python's int() and float() of text: 1, 0 when it is none, -1 when it is refused: a failure if there is a
    run, which may be NULL for ASCII. */
 int nl_jv_parse_int(struct nl_jinja_run *, struct jv text, int base, int64_t *out);
@@ -282,14 +280,18 @@ struct jinja_generator {
     bool (*step)(struct nl_jinja_run *, struct jinja_generator *, struct jv *out);
     struct jv over;
     struct jv_iterator *source; /* of it, once the first value was asked for */
-    bool reject;
-    struct jv name, attribute, otherwise; /* what the filter or test is called, and its arguments */
+    struct jv name;             /* of the filter or test, and its arguments; JV_MISSING: there is none */
     struct jinja_args args;
+    struct jv attribute, otherwise; /* its path, and what `map` takes where that leads nowhere */
+    bool reject;
+    struct jv case_sensitive; /* `unique`, and the keys that came already */
     struct jv_dict *seen;
     const struct jn *node; /* a loop with a test, and the scope of that */
     struct jinja_scope *scope;
 };
 struct jv nl_jv_generator(struct nl_jinja_run *, const struct jinja_generator *);
+/* The next of what it walks over; false at the end. */
+bool nl_jv_next_input(struct nl_jinja_run *, struct jinja_generator *, struct jv *out);
 /* A loop's iterator with the sight of one value ahead. */
 struct jv_loop {
     struct jv iterable;
@@ -305,20 +307,21 @@ int64_t nl_jv_loop_length(struct nl_jinja_run *, struct jv_loop *);
 /* jinja_access.c */
 struct jv nl_jv_getattr(struct nl_jinja_run *, struct jv object, struct jv name);
 struct jv nl_jv_getitem(struct nl_jinja_run *, struct jv object, struct jv key);
-struct jv nl_jv_slice(struct nl_jinja_run *, struct jv object,
-                      const struct jv bounds[3]); /* none: not given */
+/* The bounds: start, stop and step; none: not given. */
+struct jv nl_jv_slice(struct nl_jinja_run *, struct jv object, const struct jv bounds[3]);
 /* The path of an `attribute` argument: names and numbers between points; nothing: the object. */
 struct jv nl_jv_get_path(struct nl_jinja_run *, struct jv object, struct jv path, struct jv otherwise);
 
 /* jinja_eval.c */
-/* a[0]: the object of a method, the value of a filter; then what was bound, JV_MISSING where it was not
-   given; a[JINJA_VARIANT]: which one of several functions that share code. */
+/* a[0]: the object of a method, the value of a filter; a[1] to a[4]: what was bound, JV_MISSING where it was
+   not given; a[JINJA_VARIANT]: which one of several functions that share code. */
+enum { JINJA_VARIANT = 5, JINJA_ARGUMENTS };
 typedef struct jv jinja_function(struct nl_jinja_run *, struct jv *a);
 struct jinja_builtin {
     const char *name;
     jinja_function *function;
-    /* Names after the first, separated by blanks, with "-" in front of what has no name for callers; "*": a
-       tuple of all arguments in a[1], a dict of those by name in a[2]. */
+    /* The names of a[1] to a[4], separated by blanks, with "-" in front of what has no name for callers; "*":
+       a tuple of all arguments in a[1], a dict of those by name in a[2]. */
     const char *parameters;
     unsigned required; /* of them */
     int variant;

@@ -120,6 +120,11 @@ static void refusals(void **state)
     expect("{{ 4 ** 2 }}{{ -n|abs }}", "167", NL_OK, "");
     expect("{% filter upper|replace('B', m) %}a{% set m = 'c' %}b{% endfilter %}{{ m is defined }}",
            "AcFalse", NL_OK, "");
+    expect("{% filter length %}a{% endfilter %}", NULL, NL_DATA,
+           "a filter block makes a value of type int, no text: template, line 1");
+    expect("{{ 'x'.endswith(7) }}", NULL, NL_DATA,
+           "'startswith' or 'endswith' takes a string, not a value of type int");
+    expect("{{ 'a'.rindex('x') }}", NULL, NL_DATA, "'rindex' of what is not in the string");
 }
 
 /* What jinja2 knows and chat templates do not need: by name and line, never another text. */
