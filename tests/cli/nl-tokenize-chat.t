@@ -61,6 +61,22 @@ exits "raise_exception" 3 'the template refuses: no user: .*chat_template.jinja,
 write '
 {% include "x" %}'
 exits "what is not supported, by name and line" 5 "tag 'include'.*chat_template.jinja, line 2$" bash -c "printf x | nl-tokenize -m '$folder' --chat"
+# listed WHAT TEMPLATE REFUSAL: how many the page lists, and those among them that are refused.
+listed() {
+    local name names refused=
+    names=$(awk -v what="$1" '/^\.Ql/ && on { gsub(/^\.Ql | [;,.]$/, ""); print; next } { on = $0 == what }' man/nl-tokenize.1)
+    for name in $names; do
+        write "${2//NAME/$name}"
+        ! printf x | nl-tokenize -m "$folder" --chat 2>&1 > /dev/null | grep -q "$3" || refused+=" $name"
+    done
+    echo "$(wc -w <<< "$names")$refused"
+}
+is "the page's filters" "$(listed "the filters" "{{ 'x'|NAME }}" "no filter")" 35
+is "its tests" "$(listed "the tests" "{{ 1 is NAME }}" "no test")" 27
+is "its functions" "$(listed "the functions" "{{ NAME is defined or 1 + x }}" "undefined")" 5
+is "its methods of strings" "$(listed "the methods of strings" "{{ ''.NAME is defined or 1 + x }}" "undefined\|attribute")" 20
+is "its methods of lists" "$(listed "of lists and tuples" "{{ [].NAME is defined or 1 + x }}" "undefined\|attribute")" 2
+is "its methods of dicts" "$(listed "of dicts" "{{ {}.NAME is defined or 1 + x }}" "undefined\|attribute")" 4
 exits "--system without --chat" 2 '--system' nl-tokenize -m "$folder" --system x
 exits "--system with JSON" 2 '--system' nl-tokenize -m "$folder" --chat=json --system x
 exits "--system that is not UTF-8" 2 "--system is not UTF-8" nl-tokenize -m "$folder" --chat --system $'\xf0' < /dev/null
