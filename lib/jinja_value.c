@@ -61,9 +61,10 @@ struct jv nl_jinja_fail(struct nl_jinja_run *run, enum nl_status code, const cha
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    if (!run->failed)
-        nl_set_error(run->error, code, "%s: %s, line %u", what, run->template ? run->template->name : "chat",
-                     run->line);
+    if (!run->failed && run->template)
+        nl_set_error(run->error, code, "%s: %s, line %u", what, run->template->name, run->line);
+    else if (!run->failed)
+        nl_set_error(run->error, code, "%s: in the variables of the template", what);
     run->failed = true;
     return jv_missing();
 }
@@ -86,7 +87,7 @@ void *nl_jinja_alloc(struct nl_jinja_run *run, size_t size)
 {
     void *memory = run->failed ? NULL : nl_jinja_arena_alloc(&run->arena, size);
     if (!memory && run->arena.total + size + BLOCK > JINJA_MOST_MEMORY)
-        nl_jinja_fail(run, NL_DATA, "the template needs too much memory");
+        nl_jinja_fail(run, NL_DATA, "more than %zu MiB of memory", JINJA_MOST_MEMORY >> 20);
     else if (!memory)
         nl_jinja_fail(run, NL_RESOURCE, "out of memory");
     return memory;

@@ -125,7 +125,7 @@ static inline bool nl_jinja_charge(struct nl_jinja_run *run, uint64_t steps)
 {
     run->steps += steps;
     if (run->steps > JINJA_MOST_STEPS)
-        nl_jinja_fail(run, NL_DATA, "the template runs too long");
+        nl_jinja_fail(run, NL_DATA, "more than %d steps", JINJA_MOST_STEPS);
     return !run->failed;
 }
 /* One level deeper; false when too deep. Left by run->depth--. */

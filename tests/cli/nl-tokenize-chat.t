@@ -51,6 +51,8 @@ is "--lines: each line a conversation" "$(printf 'a\n[{"role":"user","content":"
 # --- failures ---
 exits "JSON that is none" 3 'byte 3' bash -c "printf '[1,' | nl-tokenize -m '$folder' --chat"
 exits "no messages" 3 'a conversation without messages: standard input' bash -c "printf '[]' | nl-tokenize -m '$folder' --chat"
+exits "a message with very many members" 3 'more than 10000000 steps: in the variables of the template$' \
+    bash -c "seq -f '\"%05g\":0,' 8000 | { printf '[{' && cat && printf '\"x\":0}]'; } | nl-tokenize -m '$folder' --chat"
 exits "no array" 3 'no array of messages: standard input' bash -c "printf '{}' | nl-tokenize -m '$folder' --chat"
 exits "a message that is no object" 3 'a message that is not an object' bash -c "printf '[1]' | nl-tokenize -m '$folder' --chat"
 exits "a tool that is no object" 3 'a tool that is not an object' \

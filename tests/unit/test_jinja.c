@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "file.h"
-#include "jinja.h"
+#include "jinja_value.h"
 #include "json.h"
 
 enum { NOW = 1721997296 }; /* 2024-07-26 12:34:56 UTC, as in the cases */
@@ -23,14 +23,16 @@ static int set_variables(struct nl_jinja_run *run, const struct nl_json *variabl
     return 0;
 }
 
-static int render(const char *source, size_t size, const struct nl_json *variables, struct nl_buf *out,
-                  struct nl_error *error)
+/* Within so many steps. */
+static int render_within(uint64_t steps, const char *source, size_t size, const struct nl_json *variables,
+                         struct nl_buf *out, struct nl_error *error)
 {
     struct nl_jinja *template = nl_jinja_open(source, size, "template", error);
     struct nl_jinja_run *run = template ? nl_jinja_run_open(error) : NULL;
     int result = -1;
     if (run) {
         nl_jinja_set_now(run, NOW);
+        run->steps = JINJA_MOST_STEPS - steps;
         result = set_variables(run, variables, error);
         if (result == 0)
             result = nl_jinja_render(run, template, out, error);
@@ -38,6 +40,12 @@ static int render(const char *source, size_t size, const struct nl_json *variabl
     nl_jinja_run_close(run);
     nl_jinja_close(template);
     return result;
+}
+
+static int render(const char *source, size_t size, const struct nl_json *variables, struct nl_buf *out,
+                  struct nl_error *error)
+{
+    return render_within(JINJA_MOST_STEPS, source, size, variables, out, error);
 }
 
 static void check_case(const struct nl_json *item)
@@ -59,9 +67,27 @@ static void check_case(const struct nl_json *item)
     nl_buf_free(&want);
 }
 
-static void cases(void **state)
+/* The same ended early, at one step after the other: nothing else is wrong then. */
+static void check_failures(const struct nl_json *item)
 {
-    (void)state;
+    struct nl_buf source = {0};
+    nl_json_copy_string(nl_json_get(item, "template"), &source);
+    for (uint64_t steps = 0; nl_json_get(item, "text"); steps += 1 + steps / 8) {
+        struct nl_buf made = {0};
+        struct nl_error error = {0};
+        int result =
+            render_within(steps, source.data, source.size, nl_json_get(item, "variables"), &made, &error);
+        nl_buf_free(&made);
+        if (result == 0)
+            break;
+        if (!strstr(error.message, "more than 10000000 steps"))
+            fail_msg("%s, %d steps: %s", nl_json_get_string(item, "name"), (int)steps, error.message);
+    }
+    nl_buf_free(&source);
+}
+
+static void for_cases(void (*check)(const struct nl_json *item))
+{
     struct nl_buf text = {0};
     struct nl_error error;
     int n = 0;
@@ -70,11 +96,23 @@ static void cases(void **state)
     for (char *line = text.data, *end; (end = strchr(line, '\n')); line = end + 1, n++) {
         struct nl_json *item = nl_json_parse(line, (size_t)(end - line), "case", &error);
         assert_non_null(item);
-        check_case(item);
+        check(item);
         nl_json_free(item);
     }
     assert_true(n > 90);
     nl_buf_free(&text);
+}
+
+static void cases(void **state)
+{
+    (void)state;
+    for_cases(check_case);
+}
+
+static void failures(void **state)
+{
+    (void)state;
+    for_cases(check_failures);
 }
 
 /* Renders a template of C's with one variable `n`; checks its text, or the code and a part of the message. */
@@ -214,21 +252,24 @@ static void limits(void **state)
 {
     (void)state;
     expect_quick("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}", NL_DATA,
-                 "too long");
+                 "more than 10000000 steps: template, line 1");
     expect_quick("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", NL_DATA, "too deeply");
     expect_quick(
         "{% set ns = namespace(x='ab') %}{% for i in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}",
-        NL_DATA, "too long");
-    expect_quick("{{ 'x' * 1000000000 }}", NL_DATA, "too long");
-    expect_quick("{{ [1] * 1000000000 }}", NL_DATA, "");
+        NL_DATA, "a string that is too long");
+    expect_quick("{% set x = 'x' * 1000000 %}{% for i in range(300) %}{{ x }}{% endfor %}", NL_DATA,
+                 "a string that is too long");
+    expect_quick("{{ 'x' * 1000000000 }}", NL_DATA, "more than 10000000 steps");
+    expect_quick("{{ [1] * 1000000000 }}", NL_DATA, "more than 512 MiB of memory");
     expect_quick("{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = [ns.x] %}{% endfor "
                  "%}{{ ns.x }}",
                  NL_DATA, "too deeply");
     expect_quick("{% macro f(x) %}{{ f([x, x]) }}{% endmacro %}{{ f([]) }}", NL_DATA, "too deeply");
-    expect_quick("{% for i in range(99999) %}{{ 'x' * 99999 }}{% endfor %}", NL_DATA, "too long");
+    expect_quick("{% for i in range(99999) %}{{ 'x' * 99999 }}{% endfor %}", NL_DATA,
+                 "more than 10000000 steps");
     expect_quick(
         "{% set ns = namespace(x='a b ' * 100000) %}{% for i in range(1000) %}{{ ns.x.split() }}{% endfor %}",
-        NL_DATA, "too");
+        NL_DATA, "more than 10000000 steps");
 }
 
 /* A source of one piece many times over. */
@@ -325,9 +366,9 @@ static void json_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cases),   cmocka_unit_test(refusals),     cmocka_unit_test(not_supported),
-        cmocka_unit_test(limits),  cmocka_unit_test(nesting),      cmocka_unit_test(long_chain),
-        cmocka_unit_test(growing), cmocka_unit_test(json_numbers),
+        cmocka_unit_test(cases),         cmocka_unit_test(failures), cmocka_unit_test(refusals),
+        cmocka_unit_test(not_supported), cmocka_unit_test(limits),   cmocka_unit_test(nesting),
+        cmocka_unit_test(long_chain),    cmocka_unit_test(growing),  cmocka_unit_test(json_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
