@@ -103,6 +103,7 @@ static void attend_block(const struct queries *qs, uint32_t block, float *partia
         size_t n = qs->count - i < NL_TOKENS ? qs->count - i : NL_TOKENS;
         for (size_t j = 0; j < keys_used; j += NL_ROWS) {
             float sums[NL_ROWS * NL_TOKENS];
+            /* the values, which are wanted next, a cache line of 16 at a time */
             for (size_t line = 0; i == 0 && line < NL_ROWS * dim; line += 16)
                 __builtin_prefetch(values + j * dim + line);
             tile_any(NL_ROWS, n, keys + j * dim, dim, qs->copy + i * dim, dim, dim, sums);

@@ -31,11 +31,55 @@ static bool is_unsupported(struct jv object, struct jv name)
     return found;
 }
 
+/* keys, values, items */
+static struct jv dict_view(struct nl_jinja_run *run, struct jv *a)
+{
+    (void)run;
+    return jv_view(a[0].dict, (enum jv_view_of)a[JINJA_VARIANT].integer);
+}
+
+static struct jv dict_get(struct nl_jinja_run *run, struct jv *a)
+{
+    struct jv value = jv_is(a[2], JV_MISSING) ? jv_none() : a[2];
+    nl_jv_dict_get(run, a[0].dict, a[1], &value);
+    return value;
+}
+
+static struct jv list_count(struct nl_jinja_run *run, struct jv *a)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < a[0].list->count; i++)
+        n += nl_jv_equal(run, a[0].list->items[i], a[1]);
+    return jv_int(n);
+}
+
+static struct jv list_index(struct nl_jinja_run *run, struct jv *a)
+{
+    for (size_t i = 0; i < a[0].list->count; i++)
+        if (nl_jv_equal(run, a[0].list->items[i], a[1]))
+            return jv_int((int64_t)i);
+    return nl_jinja_fail(run, NL_DATA, "'index' of what is not in the list");
+}
+
+static const struct jinja_builtin dict_methods[] = {
+    {"get", dict_get, "-key -default", 1, 0, false},
+    {"items", dict_view, "", 0, JV_ITEMS, false},
+    {"keys", dict_view, "", 0, JV_KEYS, false},
+    {"values", dict_view, "", 0, JV_VALUES, false},
+    {0},
+};
+static const struct jinja_builtin list_methods[] = {
+    /* of tuples too */
+    {"count", list_count, "-value", 1, 0, false},
+    {"index", list_index, "-value", 1, 0, false},
+    {0},
+};
+
 static bool get_method(struct nl_jinja_run *run, struct jv object, struct jv name, struct jv *out)
 {
     const struct jinja_builtin *methods = jv_is(object, JV_STRING) ? nl_jinja_string_methods
-                                          : jv_is(object, JV_DICT) ? nl_jinja_dict_methods
-                                          : jv_is_sequence(object) ? nl_jinja_list_methods
+                                          : jv_is(object, JV_DICT) ? dict_methods
+                                          : jv_is_sequence(object) ? list_methods
                                                                    : NULL;
     const struct jinja_builtin *method = methods ? nl_jinja_find(methods, name) : NULL;
     if (!method)
@@ -214,46 +258,3 @@ struct jv nl_jv_get_path(struct nl_jinja_run *run, struct jv object, struct jv p
     }
     return object;
 }
-
-/* keys, values, items */
-static struct jv dict_view(struct nl_jinja_run *run, struct jv *a)
-{
-    (void)run;
-    return jv_view(a[0].dict, (enum jv_view_of)a[JINJA_VARIANT].integer);
-}
-
-static struct jv dict_get(struct nl_jinja_run *run, struct jv *a)
-{
-    struct jv value = jv_is(a[2], JV_MISSING) ? jv_none() : a[2];
-    nl_jv_dict_get(run, a[0].dict, a[1], &value);
-    return value;
-}
-
-static struct jv list_count(struct nl_jinja_run *run, struct jv *a)
-{
-    int64_t n = 0;
-    for (size_t i = 0; i < a[0].list->count; i++)
-        n += nl_jv_equal(run, a[0].list->items[i], a[1]);
-    return jv_int(n);
-}
-
-static struct jv list_index(struct nl_jinja_run *run, struct jv *a)
-{
-    for (size_t i = 0; i < a[0].list->count; i++)
-        if (nl_jv_equal(run, a[0].list->items[i], a[1]))
-            return jv_int((int64_t)i);
-    return nl_jinja_fail(run, NL_DATA, "'index' of what is not in the list");
-}
-
-const struct jinja_builtin nl_jinja_dict_methods[] = {
-    {"get", dict_get, "-key -default", 1, 0, false},
-    {"items", dict_view, "", 0, JV_ITEMS, false},
-    {"keys", dict_view, "", 0, JV_KEYS, false},
-    {"values", dict_view, "", 0, JV_VALUES, false},
-    {0},
-};
-const struct jinja_builtin nl_jinja_list_methods[] = {
-    {"count", list_count, "-value", 1, 0, false},
-    {"index", list_index, "-value", 1, 0, false},
-    {0},
-};

@@ -99,7 +99,7 @@ static struct jv call_macro(struct nl_jinja_run *run, const struct jn *macro, co
     return nl_jv_take(run, &text);
 }
 
-struct jv nl_jinja_call(struct nl_jinja_run *run, struct jv callee, const struct jinja_args *args)
+static struct jv call(struct nl_jinja_run *run, struct jv callee, const struct jinja_args *args)
 {
     if (jv_is(callee, JV_MACRO))
         return call_macro(run, callee.macro, args);
@@ -222,7 +222,7 @@ static struct jv eval_call(struct nl_jinja_run *run, struct jinja_scope *scope, 
         return nl_jinja_filter(run, node->value, value, &args);
     if (node->kind == JN_TEST)
         return jv_bool(nl_jinja_test(run, node->value, value, &args));
-    return nl_jinja_call(run, value, &args);
+    return call(run, value, &args);
 }
 
 struct jv nl_jinja_eval(struct nl_jinja_run *run, struct jinja_scope *scope, const struct jn *node)

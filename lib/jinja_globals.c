@@ -65,8 +65,9 @@ static struct jv call_namespace(struct nl_jinja_run *run, struct jv *a)
 void nl_jinja_set_attribute(struct nl_jinja_run *run, struct jv space, struct jv name, struct jv value)
 {
     check_name(run, name);
-    if (!jv_is(space, JV_NAMESPACE))
-        nl_jinja_fail(run, NL_DATA, "cannot set an attribute of what is not a namespace");
+    if (!jv_is(space, JV_NAMESPACE)) /* a `set` block of jinja2 writes into dicts */
+        nl_jinja_fail(run, jv_is(space, JV_DICT) ? NL_UNSUPPORTED : NL_DATA,
+                      "cannot set an attribute of a value of type %s", nl_jv_type_name(space));
     else if (!run->failed)
         nl_jv_dict_set(run, space.dict, name, value);
 }

@@ -166,7 +166,7 @@ struct jv nl_jinja_first(struct nl_jinja_run *run, struct jv *a)
     struct jv item = {0};
     if (iterator && nl_jv_next(run, iterator, &item))
         return item;
-    return nl_jv_undefined_hint(run, "No first item, sequence was empty.");
+    return nl_jv_undefined_hint(run, "there is no first item");
 }
 
 struct jv nl_jinja_last(struct nl_jinja_run *run, struct jv *a)
@@ -174,8 +174,7 @@ struct jv nl_jinja_last(struct nl_jinja_run *run, struct jv *a)
     if (jv_is(a[0], JV_ITERATOR))
         return nl_jinja_fail(run, NL_DATA, "'last' of a generator");
     const struct jv_list *list = nl_jv_gather(run, a[0]);
-    return list->count ? list->items[list->count - 1]
-                       : nl_jv_undefined_hint(run, "No last item, sequence was empty.");
+    return list->count ? list->items[list->count - 1] : nl_jv_undefined_hint(run, "there is no last item");
 }
 
 /* Python gives an iterator for what it can walk backwards, and a list else. */
@@ -233,7 +232,7 @@ struct jv nl_jinja_extreme(struct nl_jinja_run *run, struct jv *a)
             found = item;
         }
     }
-    return jv_is(best, JV_MISSING) ? nl_jv_undefined_hint(run, "No aggregated item, sequence was empty.")
+    return jv_is(best, JV_MISSING) ? nl_jv_undefined_hint(run, "there is no smallest or largest item")
                                    : found;
 }
 

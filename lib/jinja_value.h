@@ -1,6 +1,6 @@
 /*
  * jinja_value.h: inside the template interpreter: values, and the run that owns them. Programs include
- * jinja.h.
+ * jinja.h; chat.c, which makes variables, this.
  *
  * A value is 16 bytes and is passed by value; what it points to lies in the run's arena and is never freed
  * before the run is closed. Strings, lists, tuples and dicts do not change once a template sees them, as in
@@ -334,12 +334,10 @@ struct jv_function {
 const struct jinja_builtin *nl_jinja_find(const struct jinja_builtin *table, struct jv name); /* or NULL */
 struct jv nl_jinja_call_builtin(struct nl_jinja_run *, const struct jinja_builtin *, struct jv self,
                                 const struct jinja_args *);
-struct jv nl_jinja_call(struct nl_jinja_run *, struct jv callee, const struct jinja_args *);
 struct jv nl_jinja_bound(struct nl_jinja_run *, const struct jinja_builtin *, struct jv object);
 
-/* jinja_globals.c, jinja_text.c, jinja_access.c: tables that end in a name that is NULL. */
-extern const struct jinja_builtin nl_jinja_globals[], nl_jinja_string_methods[], nl_jinja_dict_methods[],
-    nl_jinja_list_methods[]; /* of tuples too */
+/* jinja_globals.c, jinja_text.c: tables that end in a name that is NULL. */
+extern const struct jinja_builtin nl_jinja_globals[], nl_jinja_string_methods[];
 void nl_jinja_set_attribute(struct nl_jinja_run *, struct jv space, struct jv name, struct jv value);
 
 /* jinja_filters.c */

@@ -158,6 +158,7 @@ static void refusals(void **state)
     expect("{{ 4 ** 2 }}{{ -n|abs }}", "167", NL_OK, "");
     expect("{% filter upper|replace('B', m) %}a{% set m = 'c' %}b{% endfilter %}{{ m is defined }}",
            "AcFalse", NL_OK, "");
+    expect("{{ ([]|first).a }}", NULL, NL_DATA, "there is no first item: template, line 1");
     expect("{% filter length %}a{% endfilter %}", NULL, NL_DATA,
            "a filter block makes a value of type int, no text: template, line 1");
     expect("{{ 'x'.endswith(7) }}", NULL, NL_DATA,
@@ -172,6 +173,7 @@ static void not_supported(void **state)
         {"{% with x = 1 %}{% endwith %}", "tag 'with'"},
         {"{% call f() %}{% endcall %}", "tag 'call'"},
         {"{% set x | upper %}{% endset %}", "'set' of a block with a filter"},
+        {"{% set x = {} %}{% set x.a %}{% endset %}", "cannot set an attribute of a value of type dict"},
         {"{% print n %}", "tag 'print'"},
         {"{% block x %}{% endblock %}", "tag 'block'"},
         {"{% for x in [1] recursive %}{% endfor %}", "recursive"},
