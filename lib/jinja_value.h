@@ -82,7 +82,7 @@ enum {
     JINJA_MOST_SOURCE = 1 << 20, /* bytes of a template */
     JINJA_MOST_OUTPUT = 256 << 20,
     JINJA_MOST_NESTING = 300, /* of a template's parts */
-    JINJA_MOST_DEPTH = 900,   /* of the evaluation: a call of a macro takes about six */
+    JINJA_MOST_DEPTH = 900,   /* of the evaluation: a call of a macro takes four to six */
     JINJA_MOST_STEPS = 10000000,
     JINJA_MOST_RANGE = 100000, /* items, as jinja2's sandbox has it */
 };
