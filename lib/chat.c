@@ -146,7 +146,8 @@ static int load_config(struct nl_chat *chat, const char *folder, struct nl_error
     const struct nl_json *template = nl_json_get(config, "chat_template");
     if (result == 0 && !nl_json_get(config, "added_tokens_decoder"))
         result = load_special_tokens_map(chat, folder, error);
-    if (result == 0 && template && !nl_json_is(template, NL_JSON_NULL) && !chat->plain.there)
+    if (result == 0 && template && !nl_json_is(template, NL_JSON_NULL) && !chat->plain.there &&
+        !chat->with_tools.there)
         result = load_templates(chat, template, folder, error);
     nl_json_free(config);
     free(path);

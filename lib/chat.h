@@ -2,9 +2,10 @@
  * chat.h: conversations to text, by the chat template of a checkpoint, as transformers' apply_chat_template
  * does.
  *
- * The template is FOLDER/chat_template.jinja, else `chat_template` of FOLDER/tokenizer_config.json: a text,
- * or a list of {"name", "template"}, of which "tool_use" is taken where there are tools, else "default";
- * FOLDER/additional_chat_templates/tool_use.jinja is such a one too. It sees the special tokens of
+ * The template is FOLDER/chat_template.jinja, or where there are tools
+ * FOLDER/additional_chat_templates/tool_use.jinja; where there is neither file, `chat_template` of
+ * FOLDER/tokenizer_config.json: a text, or a list of {"name", "template"}, of which "tool_use" is taken where
+ * there are tools, else "default". It sees the special tokens of
  * tokenizer_config.json (bos_token, eos_token, unk_token, sep_token, pad_token, cls_token, mask_token),
  * messages, tools, documents (none where they are not given) and add_generation_prompt.
  */

@@ -34,6 +34,15 @@ is "tool_use where there are tools" "$(text '{"messages":[{"role":"user"}],"tool
 is "none: no tools" "$(text '{"messages":[{"role":"user"}],"tools":null}')" "plain"
 config '{"chat_template": [{"name": "other", "template": "x"}]}'
 exits "no default" 5 'the model has no chat template' nl-tokenize -m "$folder" --chat < /dev/null
+mkdir "$folder/additional_chat_templates"
+printf 'tools' > "$folder/additional_chat_templates/tool_use.jinja"
+config '{"chat_template": "config"}'
+is "a folder of additional templates: tools" "$(text '{"messages":[{"role":"user"}],"tools":[]}')" "tools"
+exits "no tools: not the template of tokenizer_config.json" 5 'a chat template for tools, and none without: .*tool_use.jinja' \
+    bash -c "printf x | nl-tokenize -m '$folder' --chat"
+write file
+is "but chat_template.jinja" "$(text hi)" "file"
+rm -r "$folder/additional_chat_templates" "$folder/chat_template.jinja"
 config '{"chat_template": "config"}'
 write '{{ messages|tojson }}{{ tools }}{{ documents }}{{ add_generation_prompt }}'
 is "chat_template.jinja comes first; a message as text" "$(text 'hello "you"
