@@ -55,13 +55,11 @@ int64_t nl_jv_length(struct nl_jinja_run *run, struct jv value)
     }
 }
 
-/* As nl_jv_order. Exact, also where an integer has more bits than a double. */
+/* Exact, also where an integer has more bits than a double. */
 static int compare_numbers(struct jv a, struct jv b)
 {
     if (jv_is_integral(a) && jv_is_integral(b))
         return (a.integer > b.integer) - (a.integer < b.integer);
-    if (isnan(jv_double(a)) || isnan(jv_double(b)))
-        return JV_UNORDERED;
     if (a.kind == JV_FLOAT && b.kind == JV_FLOAT)
         return (a.number > b.number) - (a.number < b.number);
     if (a.kind == JV_FLOAT)
@@ -97,7 +95,7 @@ static bool equal_dicts(struct nl_jinja_run *run, const struct jv_dict *a, const
 static bool equal_inside(struct nl_jinja_run *run, struct jv a, struct jv b)
 {
     if (a.list == b.list)
-        return true; /* as Python does for what is inside containers; NaN in the same list too */
+        return true;
     bool equal = nl_jinja_enter(run) &&
                  (a.kind == JV_DICT ? equal_dicts(run, a.dict, b.dict) : equal_lists(run, a.list, b.list));
     run->depth--;

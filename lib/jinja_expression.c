@@ -163,8 +163,7 @@ struct jn *nl_jinja_parse_tuple(struct jinja_compile *compile, enum jinja_tuple 
     bool is_tuple = false, target = how == JINJA_TARGET || how == JINJA_NAMESPACE_TARGET;
     do {
         int kind = nl_jinja_current(compile)->kind;
-        if (is_tuple && (kind == JT_VARIABLE_END || kind == JT_BLOCK_END || kind == ')' ||
-                         (how == JINJA_TARGET && nl_jinja_at_name(compile, "in"))))
+        if (is_tuple && (kind == JT_VARIABLE_END || kind == JT_BLOCK_END || kind == ')'))
             break;
         end = nl_jinja_append(end, target ? parse_target(compile, how)
                                           : parse_condition(compile, how == JINJA_WITH_CONDITION));

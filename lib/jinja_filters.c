@@ -81,7 +81,7 @@ static struct jv filter_tojson(struct nl_jinja_run *run, struct jv *a)
         const struct jv_list *pair = jv_is_sequence(a[3]) ? a[3].list : NULL;
         if (!pair || pair->count != 2 || !jv_is(pair->items[0], JV_STRING) ||
             !jv_is(pair->items[1], JV_STRING))
-            return nl_jinja_fail(run, NL_DATA, "'tojson' with separators that are not two strings");
+            return nl_jinja_fail(run, NL_UNSUPPORTED, "'tojson' with separators that are not two strings");
         style.comma = pair->items[0];
         style.colon = pair->items[1];
     }

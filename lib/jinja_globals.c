@@ -93,13 +93,15 @@ static struct jv call_strftime(struct nl_jinja_run *run, struct jv *a)
     if (!run->has_now)
         gettimeofday(&now, NULL);
     localtime_r(&now.tv_sec, &local);
+    local.tm_isdst = -1; /* Python's is a time without a zone: nothing for %z and %Z */
+    local.tm_zone = "";
     for (uint32_t i = 0; i < a[1].size; i++) {
         char c = a[1].text[i], directive = c == '%' && i + 1 < a[1].size ? a[1].text[++i] : '\0';
         if (directive == 'f') /* Python's own */
             nl_buf_printf(&format, "%06ld", (long)now.tv_usec);
         else if (directive == '\0')
             nl_buf_putc(&format, c);
-        else if (directive != 'z' && directive != 'Z') /* empty for a time without a zone */
+        else
             nl_buf_printf(&format, "%%%c", directive);
     }
     nl_buf_putc(&format, '.'); /* so that nothing to write and no room differ */

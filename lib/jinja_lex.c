@@ -1,5 +1,6 @@
 /* Source to tokens, and how the parser takes them. The rules, their order and what they do to white space are
    those of jinja2/lexer.py. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "jinja_tree.h"
@@ -115,7 +116,8 @@ static void lex_comment(struct lexer *lexer)
             return;
         }
     }
-    nl_jinja_refuse(lexer->compile, NL_DATA, lexer->line, "a comment has no end");
+    if (lexer->at < lexer->size) /* jinja2 lets one that begins at the template's end pass */
+        nl_jinja_refuse(lexer->compile, NL_DATA, lexer->line, "a comment has no end");
 }
 
 /* The size of a tag that holds just `word`: "{%- word -%}"; *sign gets what stands after "{%". */
@@ -149,7 +151,8 @@ static void lex_raw(struct lexer *lexer)
         end_tag(lexer, ahead + size);
         return;
     }
-    nl_jinja_refuse(lexer->compile, NL_DATA, lexer->line, "a raw block has no end");
+    if (lexer->at < lexer->size)
+        nl_jinja_refuse(lexer->compile, NL_DATA, lexer->line, "a raw block has no end");
 }
 
 /* Digits with single underscores between, from `ahead`: how many bytes. */
@@ -188,16 +191,13 @@ static void lex_number(struct lexer *lexer)
     if (!is_float) /* after a zero only zeros */
         size = digits_at(lexer, 0, peek(lexer, 0) == '0' ? 1 : 10);
     struct jv text = jv_string(lexer->source + lexer->at, size);
-    if (is_float) {
-        nl_jv_parse_float(NULL, text, &number);
-        add_token(lexer, JT_NUMBER, lexer->line, jv_float(number));
-    } else if (nl_jv_parse_int(NULL, text, 10, &integer) != 1 ||
-               (peek(lexer, 0) == '0' && (second == 'b' || second == 'o' || second == 'x'))) {
+    bool good = is_float ? nl_jv_parse_float(NULL, text, &number) && isfinite(number)
+                         : nl_jv_parse_int(NULL, text, 10, &integer) == 1 &&
+                               !(peek(lexer, 0) == '0' && (second == 'b' || second == 'o' || second == 'x'));
+    if (!good)
         nl_jinja_refuse(lexer->compile, NL_UNSUPPORTED, lexer->line,
-                        "an integer of more than 64 bits, or not decimal");
-    } else {
-        add_token(lexer, JT_NUMBER, lexer->line, jv_int(integer));
-    }
+                        "a number that is too large, or not decimal");
+    add_token(lexer, JT_NUMBER, lexer->line, is_float ? jv_float(number) : jv_int(integer));
     advance(lexer, size);
 }
 

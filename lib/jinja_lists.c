@@ -7,7 +7,7 @@ struct jv_iterator {
     struct jv source; /* JV_MISSING: a generator */
     size_t at;        /* items, or bytes of a string */
     struct jinja_generator generator;
-    bool ended;
+    bool running, ended;
 };
 
 struct jv_iterator *nl_jv_iterate(struct nl_jinja_run *run, struct jv value)
@@ -79,8 +79,12 @@ bool nl_jv_next(struct nl_jinja_run *run, struct jv_iterator *iterator, struct j
     if (!jv_is(iterator->source, JV_MISSING)) {
         got = next_of_source(run, iterator, out);
     } else {
+        if (iterator->running)
+            nl_jinja_fail(run, NL_DATA, "a generator that asks for its own next value");
+        iterator->running = true;
         got = nl_jinja_enter(run) && /* generators of generators */
               iterator->generator.step(run, &iterator->generator, out) && !run->failed;
+        iterator->running = false;
         run->depth--;
     }
     iterator->ended = !got;

@@ -12,18 +12,22 @@ static struct jv too_big(struct nl_jinja_run *run)
     return nl_jinja_fail(run, NL_UNSUPPORTED, "an integer of more than 64 bits");
 }
 
+/* Not finite: jinja2 cannot compile such constants, and NaN is equal to itself in Python's lists. */
+static struct jv finite_float(struct nl_jinja_run *run, double number)
+{
+    if (!isfinite(number))
+        return nl_jinja_fail(run, NL_UNSUPPORTED, "a number that is infinite, or none");
+    return jv_float(number);
+}
+
 /* jinja2 writes a negative constant into Python code without brackets, so that -3 ** x is -(3 ** x) there. */
 static struct jv power(struct nl_jinja_run *run, struct jv a, struct jv b)
 {
     int64_t result = 1, base = a.integer;
     if (jv_double(a) <= 0)
         return nl_jinja_fail(run, NL_UNSUPPORTED, "a power of a number that is not positive");
-    if (!jv_is_integral(a) || !jv_is_integral(b) || b.integer < 0) {
-        double number = pow(jv_double(a), jv_double(b));
-        if (isinf(number) && isfinite(jv_double(a)) && isfinite(jv_double(b)))
-            return nl_jinja_fail(run, NL_DATA, "a number that is too large");
-        return jv_float(number);
-    }
+    if (!jv_is_integral(a) || !jv_is_integral(b) || b.integer < 0)
+        return finite_float(run, pow(jv_double(a), jv_double(b)));
     for (int64_t exponent = b.integer; exponent > 0; exponent >>= 1) {
         if ((exponent & 1 && __builtin_mul_overflow(result, base, &result)) ||
             (exponent > 1 && __builtin_mul_overflow(base, base, &base)))
@@ -73,7 +77,7 @@ static struct jv int_arithmetic(struct nl_jinja_run *run, enum jinja_operator op
 }
 
 /* Quotient or remainder as CPython's float_divmod makes them. */
-static struct jv float_divide(enum jinja_operator op, double a, double b)
+static double float_divide(enum jinja_operator op, double a, double b)
 {
     double remainder = fmod(a, b), quotient = (a - remainder) / b;
     if (remainder == 0) {
@@ -83,26 +87,26 @@ static struct jv float_divide(enum jinja_operator op, double a, double b)
         quotient -= 1;
     }
     if (op == JINJA_MOD)
-        return jv_float(remainder);
+        return remainder;
     if (quotient == 0)
-        return jv_float(copysign(0.0, a / b));
+        return copysign(0.0, a / b);
     double whole = floor(quotient);
-    return jv_float(quotient - whole > 0.5 ? whole + 1 : whole);
+    return quotient - whole > 0.5 ? whole + 1 : whole;
 }
 
 static struct jv float_arithmetic(struct nl_jinja_run *run, enum jinja_operator op, double a, double b)
 {
     switch (op) {
     case JINJA_ADD:
-        return jv_float(a + b);
+        return finite_float(run, a + b);
     case JINJA_SUB:
-        return jv_float(a - b);
+        return finite_float(run, a - b);
     case JINJA_MUL:
-        return jv_float(a * b);
+        return finite_float(run, a * b);
     default:
         if (b == 0)
             return nl_jinja_fail(run, NL_DATA, "division by zero");
-        return op == JINJA_DIV ? jv_float(a / b) : float_divide(op, a, b);
+        return finite_float(run, op == JINJA_DIV ? a / b : float_divide(op, a, b));
     }
 }
 
@@ -206,7 +210,7 @@ int64_t nl_jv_to_int(struct nl_jinja_run *run, struct jv value, const char *what
 
 static struct jv int_of_float(struct nl_jinja_run *run, double number)
 {
-    if (isnan(number) || fabs(number) >= JINJA_INT64_END)
+    if (fabs(number) >= JINJA_INT64_END)
         return too_big(run);
     return jv_int((int64_t)number);
 }
@@ -281,9 +285,7 @@ struct jv nl_jinja_int(struct nl_jinja_run *run, struct jv *a)
         return nl_jv_fail_undefined(run, a[0]);
     if (jv_is_integral(a[0]))
         return jv_int(a[0].integer);
-    if (jv_is(a[0], JV_FLOAT) && isinf(a[0].number))
-        return nl_jinja_fail(run, NL_DATA, "'int' of an infinity");
-    if (jv_is(a[0], JV_FLOAT) && !isnan(a[0].number))
+    if (jv_is(a[0], JV_FLOAT))
         return int_of_float(run, a[0].number);
     if (jv_is(a[0], JV_STRING) && nl_jv_parse_int(run, a[0], 10, &integer) != 0)
         return jv_int(integer);
@@ -301,7 +303,7 @@ struct jv nl_jinja_float(struct nl_jinja_run *run, struct jv *a)
     if (jv_is_number(a[0]))
         return jv_float(jv_double(a[0]));
     if (jv_is(a[0], JV_STRING) && nl_jv_parse_float(run, a[0], &number))
-        return jv_float(number);
+        return finite_float(run, number);
     return jv_is(a[1], JV_MISSING) ? jv_float(0) : a[1];
 }
 
@@ -323,8 +325,6 @@ static struct jv round_common(struct nl_jinja_run *run, struct jv value, int64_t
         return nl_jinja_fail(run, NL_UNSUPPORTED, "'round' with such a precision");
     if (jv_is_integral(value))
         return jv_int(value.integer);
-    if (!isfinite(value.number))
-        return value;
     locale_t before = nl_locale_enter();
     snprintf(digits, sizeof digits, "%.*f", (int)precision, value.number);
     double rounded = strtod(digits, NULL);

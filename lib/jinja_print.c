@@ -8,19 +8,18 @@
 #include "strictjson.h"
 #include "unicode.h"
 
-/* The shortest digits that read back as the number, as repr(float) writes them. */
+/* The shortest digits that read back as the number, as repr(float) writes them. Above a power of two numbers
+   lie twice as far apart as below: what reads back may be digits that are above it and not the nearest. */
 static void print_float(double number, struct nl_buf *out)
 {
     char digits[40];
     int precision = 0;
-    if (isnan(number) || isinf(number)) {
-        nl_buf_puts(out, isnan(number) ? "nan" : number < 0 ? "-inf" : "inf");
-        return;
-    }
     locale_t before = nl_locale_enter();
-    do
+    do {
         snprintf(digits, sizeof digits, "%.*e", precision, number);
-    while (strtod(digits, NULL) != number && ++precision < 17);
+        if (strtod(digits, NULL) != number)
+            snprintf(digits, sizeof digits, "%.*Le", precision, (long double)number * (1 + 0x1p-54L));
+    } while (strtod(digits, NULL) != number && ++precision < 17);
     char *e = strchr(digits, 'e');
     int exponent = atoi(e + 1);
     if (exponent >= -4 && exponent < 16) {
@@ -235,11 +234,6 @@ void nl_jv_json(struct nl_jinja_run *run, struct jv value, const struct jinja_js
         nl_buf_puts(out, value.integer ? "true" : "false");
         break;
     case JV_FLOAT:
-        if (isnan(value.number) || isinf(value.number))
-            nl_buf_puts(out, isnan(value.number) ? "NaN" : value.number < 0 ? "-Infinity" : "Infinity");
-        else
-            print_float(value.number, out);
-        break;
     case JV_INT:
         nl_jv_repr(run, value, out);
         break;
@@ -337,14 +331,12 @@ static struct jv read_plain(struct reader *reader)
         return jv_none();
     if (jv_text_is(text, "true") || jv_text_is(text, "false"))
         return jv_bool(text.size == 4);
-    if (memchr(text.text, '.', text.size) || memchr(text.text, 'e', text.size) ||
-        memchr(text.text, 'E', text.size)) {
-        nl_jv_parse_float(NULL, text, &number);
-        return jv_float(number);
-    }
-    if (nl_jv_parse_int(NULL, text, 10, &integer) != 1)
-        return refuse(reader, NL_UNSUPPORTED, "an integer of more than 64 bits");
-    return jv_int(integer);
+    bool is_float = memchr(text.text, '.', text.size) || memchr(text.text, 'e', text.size) ||
+                    memchr(text.text, 'E', text.size);
+    if (is_float ? !nl_jv_parse_float(NULL, text, &number) || !isfinite(number)
+                 : nl_jv_parse_int(NULL, text, 10, &integer) != 1)
+        return refuse(reader, NL_UNSUPPORTED, "a number that is too large");
+    return is_float ? jv_float(number) : jv_int(integer);
 }
 
 static struct jv read_value(struct reader *reader)

@@ -240,8 +240,7 @@ static inline bool nl_jv_flag(struct nl_jinja_run *run, struct jv argument)
     return argument.kind != JV_MISSING && nl_jv_truth(run, argument);
 }
 bool nl_jv_equal(struct nl_jinja_run *, struct jv, struct jv);
-enum { JV_UNORDERED = 2 };
-int nl_jv_order(struct nl_jinja_run *, struct jv, struct jv); /* -1, 0, 1, JV_UNORDERED for NaN */
+int nl_jv_order(struct nl_jinja_run *, struct jv, struct jv); /* -1, 0, 1 */
 enum jv_comparison { JV_EQ, JV_NE, JV_GT, JV_GE, JV_LT, JV_LE, JV_IN, JV_NOT_IN };
 bool nl_jv_compare(struct nl_jinja_run *, enum jv_comparison, struct jv, struct jv);
 int64_t nl_jv_length(struct nl_jinja_run *, struct jv);

@@ -279,7 +279,7 @@ FEATURES = """
 {{ l[1:'a'] }}
 {{ 'abc'.startswith('ab') }}{{ 'abc'.startswith(('x', 'a')) }}{{ 'abc'.endswith('c') }}{{ 'abc'.count('') }}{{ 'aXbX'.count('X') }}{{ 'abc'.index('c') }}{{ 'abc'.endswith(()) }}{{ '<{}>{{}}{}'.format(n, 'x') }}{{ '{}'.format(none, 1) }}{{ ''.join(['a', 'b']) }}{{ 'ab'.join({'x': 1, 'y': 2}) }}{{ 'aXbX'.rindex('X') }}|
 {{ x is defined }}{% for i in [1] %}{% for j in [1] %}{{ n }}{% endfor %}{% set n = i %}{{ n }}{% endfor %}{{ n }}{% macro g() %}{{ l }}{% endmacro %}{{ g() }}{% set l = 1 %}{{ g() }}
-{{ '42'|int }} {{ '4.9'|int }} {{ 'x'|int(5) }} {{ '1.5'|float }} {{ 42.55|round }} {{ 42.55|round(1) }} {{ 42|round }} {{ 2.5|round }} {{ 3.1|round(0, 'ceil') }} {{ 3.19|round(1, 'floor') }} {{ -3|abs }} {{ '1e3'|int }} {{ 'nan'|float }} {{ 2.675|round(2) }}
+{{ '42'|int }} {{ '4.9'|int }} {{ 'x'|int(5) }} {{ '1.5'|float }} {{ 42.55|round }} {{ 42.55|round(1) }} {{ 42|round }} {{ 2.5|round }} {{ 3.1|round(0, 'ceil') }} {{ 3.19|round(1, 'floor') }} {{ -3|abs }} {{ '1e3'|int }} {{ 'inf'|int(8) }} {{ 2.675|round(2) }}
 {{ '<a>'|safe }} {{ '<a>'|safe + '<b>&"' + "'" }} {{ '<c>' + '<a>'|safe + '<b>'|safe }} {{ ('<a>'|safe) ~ '<b>' }} {{ 'a\\nb'|indent }} {{ 'a\\n\\nb'|indent(2, true) }} {{ 'a\\n\\nb'|indent('>', blank=true) }} {{ ['<a>'|safe, n]|join('&') }} {{ l|tojson|safe }} {{ d|safe|length }}|
 {{ [1, 2] + [3] }}{{ [1] * 3 }}{{ 'ab' * 2 }}{{ (1,) + (2,) }}{{ [1, [2]] == [1, [2]] }}{{ {'a': 1} == {'a': 1.0} }}{{ [1, 2] < [1, 3] }}{{ true + true }}{{ n ~ f ~ s ~ none ~ l }}
 {{ (1,) }} {{ () }} {{ (1, 2) }} {{ {'a': 1, 2: none} }} {{ [true, false, none, 1.5, 'x'] }} {{ range(5)[2] }} {{ range(5)|list }} {{ range(1, 10, 3)|list }} {{ range(3, 0, -1)|list }} {{ dict(a=1, b=2) }} {{ dict({'x': 1}, y=2) }} {{ dict() }}
@@ -310,6 +310,12 @@ FEATURES = """
 {{ 1 2 }}
 {# open
 {{ range(-9223372036854775807, 9223372036854775807, 4611686018427387904)|list }} {{ 'abc'[::-9223372036854775807 - 1] }}
+x{#
+x{% raw %}
+{% for a, in l %}{% endfor %}
+{{ 2.0 ** -44 }} {{ 2.0 ** 89 }} {{ 2.0 ** -1074 }} {{ 5.684341886080801e-14 }}
+{% set ns = namespace() %}{% set ns.g = [ns]|map(attribute='g')|map('list') %}{{ ns.g|list }}
+{{ strftime_now('a%zb%Zc%Ezd%-ze%#Zf %-d %s %p') }}
 """.strip("\n").split("\n")
 JOINED = []
 for line in FEATURES:  # ">>": goes on with the line before

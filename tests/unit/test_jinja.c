@@ -227,8 +227,16 @@ static void not_supported(void **state)
         {"{{ none[1:] }}", "a slice of a value of type NoneType"},
         {"{{ -3 ** 2 }}", "a power of a number that is not positive"},
         {"{{ 9223372036854775807 + 1 }}", "more than 64 bits"},
-        {"{{ 9223372036854775808 }}", "more than 64 bits"},
+        {"{{ 9223372036854775808 }}", "too large"},
+        {"{{ 1e999 }}", "too large"},
         {"{{ 0x10 }}", "not decimal"},
+        {"{{ 1e308 * 10 }}", "a number that is infinite"},
+        {"{{ 'nan'|float }}", "a number that is infinite, or none"},
+        {"{{ 10.0 ** 400 }}", "a number that is infinite"},
+        {"{{ 'abc'[::-9223372036854775808] }}", "too large"},
+        {"{{ 'abc'[::-9223372036854775807 - 1] }}", "a slice with such a step"},
+        {"{{ [n]|tojson(separators=',:') }}", "separators"},
+        {"{{ [1]|select('eq ==', 1)|list }}", "no test 'eq =='"},
         {"{{ '\\101' }}", "an escape in a string"},
         {"{{ '\xef\xbc\x91'|float }}", "a number with a character that is not ASCII"},
         {"{{ '\xc3\xa9'.title() }}", "that is not ASCII"},
@@ -356,6 +364,8 @@ static void json_numbers(void **state)
     }
     struct nl_jinja_run *run = nl_jinja_run_open(&error);
     assert_int_equal(nl_jinja_set_json(run, "v", "9223372036854775808", 19, &error), -1);
+    assert_int_equal(error.code, NL_UNSUPPORTED);
+    assert_int_equal(nl_jinja_set_json(run, "v", "1e999", 5, &error), -1);
     assert_int_equal(error.code, NL_UNSUPPORTED);
     assert_int_equal(nl_jinja_set_json(run, "v", "[1", 2, &error), -1);
     assert_int_equal(error.code, NL_DATA);
