@@ -36,7 +36,7 @@ REFUSED = re.compile("|".join([
     "printing a value of type (generator|function|Macro|Namespace|LoopContext|range)", "a value of type LoopContext",
     "'.*' of a string marked as safe", "(attribute|filter) '.*' of a string marked as safe", "printing a string marked as safe",
     "a slice of a value", "a subscript of a string marked", "a key of type", "comparing values", "values of type view", "'.*' of values of type",
-    "method 'title' of a string that is not ASCII", "a number with a character", "an integer of more", "a quotient", "a power",
+    "method 'title' of a string that is not ASCII", "a number with a character", "a number that is", "an integer of more", "a quotient", "a power",
     "'round' with", "'int' with a base", "'dict' or 'namespace' of", "the other case of"]))
 NAMES = ["messages", "d", "l", "words", "s", "e", "n", "f", "t", "none_", "z", "x", "y", "q", "m", "ns"]
 STRINGS = ["''", "'a'", "'hello'", '"A b"', "'x-y'", "'role'", "'user'", "'1'", "'é'", "'  '", r"'a\nb'", "'4.5'"]

@@ -478,11 +478,11 @@ static void check_attention(uint32_t heads, uint32_t kv, uint32_t dim, uint32_t 
 static void attention_shapes(void **state)
 {
     static const uint32_t heads[][2] = {{1, 1}, {3, 1}, {6, 2}, {8, 8}, {26, 2}};
-    static const uint32_t dims[] = {4, 12, 20, 64, 80, 128}, pasts[] = {0, 1, 63, 64, 65, 200};
+    static const uint32_t dims[] = {4, 12, 20, 33, 64, 96, 128}, pasts[] = {0, 1, 63, 64, 65, 200};
     static const uint32_t windows[] = {UINT32_MAX, 1, 16, 64, 100}, tokens[] = {1, 2, 9, 16};
     (void)state;
     for (uint32_t i = 0; i < 60; i++)
-        check_attention(heads[i % 5][0], heads[i % 5][1], dims[i % 6], windows[(i / 5 + i) % 5],
+        check_attention(heads[i % 5][0], heads[i % 5][1], dims[i % 7], windows[(i / 5 + i) % 5],
                         pasts[(i / 3) % 6], tokens[(i / 2) % 4]);
 }
 
