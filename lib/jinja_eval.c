@@ -210,10 +210,14 @@ static struct jv eval_call(struct nl_jinja_run *run, struct jinja_scope *scope, 
     const struct jinja_args args = {nl_jv_list_new(run, 0), nl_jv_dict_new(run)};
     for (const struct jn *argument = node->b; argument && !run->failed; argument = argument->next) {
         struct jv given = nl_jinja_eval(run, scope, argument->a);
-        if (jv_is(argument->value, JV_STRING))
+        if (jv_is(argument->value, JV_STRING)) {
             nl_jv_dict_set(run, args.named, argument->value, given);
-        else
-            nl_jv_push(run, args.list, given);
+            continue;
+        }
+        const struct jv_list one = {.items = &given, .count = 1};
+        const struct jv_list *list = argument->op ? nl_jv_gather(run, given) : &one;
+        for (size_t i = 0; i < list->count; i++)
+            nl_jv_push(run, args.list, list->items[i]);
     }
     run->line = node->line;
     if (run->failed)

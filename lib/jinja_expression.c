@@ -207,22 +207,27 @@ static struct jn *parse_attribute(struct jinja_compile *compile, struct jn *obje
     return node;
 }
 
-static struct jn *parse_argument(struct jinja_compile *compile, const struct jn *first, bool *named)
+/* `seen`: what came before, after which there is nothing plain, and no second list. */
+enum { NAMED = 1, SPREAD };
+static struct jn *parse_argument(struct jinja_compile *compile, const struct jn *first, unsigned *seen)
 {
     const struct jt *token = nl_jinja_current(compile);
     struct jn *argument = nl_jinja_node(compile, JN_ARGUMENT, token->line);
-    if (token->kind == '*' || token->kind == JT_POW)
-        nl_jinja_refuse(compile, NL_UNSUPPORTED, token->line, "'*' in front of an argument");
+    if (token->kind == JT_POW)
+        nl_jinja_refuse(compile, NL_UNSUPPORTED, token->line, "'**' in front of an argument");
     if (token->kind == JT_NAME && nl_jinja_kind_ahead(compile) == '=') {
         argument->value = token->value;
         nl_jinja_take(compile);
         nl_jinja_take(compile);
-        *named = true;
+        *seen |= NAMED;
         for (; first; first = first->next)
             if (jv_is(first->value, JV_STRING) && jv_same_text(first->value, token->value))
                 nl_jinja_refuse(compile, NL_DATA, token->line, "an argument is given twice");
-    } else if (*named) {
+    } else if (*seen & SPREAD || (*seen && token->kind != '*')) {
         nl_jinja_refuse_token(compile);
+    } else if (nl_jinja_skip(compile, '*')) {
+        argument->op = true;
+        *seen |= SPREAD;
     }
     argument->a = nl_jinja_parse_expression(compile);
     return argument;
@@ -232,7 +237,7 @@ static struct jn *parse_arguments(struct jinja_compile *compile)
 {
     enum { MOST = 64 };
     struct jn *first = NULL, **end = &first;
-    bool named = false;
+    unsigned seen = 0;
     nl_jinja_take(compile);
     for (unsigned n = 0; !nl_jinja_skip(compile, ')') && !compile->failed; n++) {
         if (first)
@@ -241,7 +246,7 @@ static struct jn *parse_arguments(struct jinja_compile *compile)
             break;
         if (n == MOST)
             nl_jinja_refuse(compile, NL_UNSUPPORTED, nl_jinja_current(compile)->line, "too many arguments");
-        end = nl_jinja_append(end, parse_argument(compile, first, &named));
+        end = nl_jinja_append(end, parse_argument(compile, first, &seen));
     }
     return first;
 }

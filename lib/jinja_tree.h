@@ -61,7 +61,7 @@ enum jn_kind {
     JN_CALL,     /* a; b: JN_ARGUMENTs */
     JN_FILTER,   /* a; value: the name; b: JN_ARGUMENTs */
     JN_TEST,     /* the same */
-    JN_ARGUMENT, /* a; value: the name of a keyword, or JV_MISSING */
+    JN_ARGUMENT, /* a; value: the name of a keyword, or JV_MISSING; op: "*", the items of a are arguments */
     JN_NSREF,    /* a: JN_NAME; value: the attribute */
     /* statements; those with `unset` open a scope for d */
     JN_DATA,   /* value: text */

@@ -89,7 +89,7 @@ class Maker:
         return self.pick(["[]", "{}", "()", "[1, 'a']", "(1, 2)", "{'a': 1}", "range(3)", "range(1, 7, 2)", "(n,)"])
 
     def args(self, depth):
-        return ", ".join(self.expression(depth) for _ in range(self.r.randrange(3)))
+        return ", ".join(self.pick(["", "", "", "*"]) + self.expression(depth) for _ in range(self.r.randrange(3)))
 
     def expression(self, depth):
         """Mostly of types that fit."""

@@ -315,6 +315,11 @@ x{% raw %}
 {% for a, in l %}{% endfor %}
 {{ 2.0 ** -44 }} {{ 2.0 ** 89 }} {{ 2.0 ** -1074 }} {{ 5.684341886080801e-14 }}
 {% set ns = namespace() %}{% set ns.g = [ns]|map(attribute='g')|map('list') %}{{ ns.g|list }}
+{% macro m(x, y=2, z=3) %}{{ x }}{{ y }}{{ z }} {% endmacro %}{{ m(*l) }}{{ m(0, *'ab', ) }}{{ m(*[], z=5, x=1) }}{{ m(z=5, *l[:1]) }}{{ 3 is eq(*[3]) }}{{ s|replace(*['o', '0']) }}{{ [m][0](*l|map('string')) }}
+{% macro m(x) %}{{ x }}{% endmacro %}{{ m(*l) }}
+{{ range(*l, *l) }}
+{{ range(*l, 1) }}
+{{ range(*1) }}
 {{ strftime_now('a%zb%Zc%Ezd%-ze%#Zf %-d %s %p') }}
 """.strip("\n").split("\n")
 JOINED = []
