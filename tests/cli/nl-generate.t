@@ -162,7 +162,7 @@ exits "an upstream that failed is not reported twice" 8 '' \
 # Signals: what is written stays a whole stream, and the status is the signal's.
 (echo 5 6 7 && sleep 5) | nl-generate -m $m -n 100000 -c 100000 --json > "$tap_dir/cancelled" 2> "$tap_dir/err" &
 sleep 0.7
-pkill -INT -P $$ nl-generate
+kill -INT $!
 wait $!
 is "SIGINT: dies by the signal" $? 130
 is "and ends its stream" "$(tail -n 1 "$tap_dir/cancelled" | grep -o '"finish":"[a-z]*"')" '"finish":"cancelled"'
