@@ -292,7 +292,7 @@ static struct jv make_key(struct nl_jinja_run *run, struct jv item, struct jv at
 struct jv nl_jinja_sort(struct nl_jinja_run *run, struct jv *a)
 {
     struct jv_list *values = nl_jv_gather(run, a[0]), *keys = nl_jv_list_new(run, values->count);
-    bool reverse = nl_jv_flag(run, a[1]);
+    bool reverse = nl_jv_to_int(run, a[1], "'sort'", 0) != 0;
     for (size_t i = 0; i < values->count && !run->failed; i++)
         nl_jv_push(run, keys, make_key(run, values->items[i], a[3], a[2]));
     return sort(run, values, keys, reverse);
@@ -301,7 +301,7 @@ struct jv nl_jinja_sort(struct nl_jinja_run *run, struct jv *a)
 /* a: value, case_sensitive, by, reverse */
 struct jv nl_jinja_dictsort(struct nl_jinja_run *run, struct jv *a)
 {
-    bool reverse = nl_jv_flag(run, a[3]), by_value = jv_text_is(a[2], "value");
+    bool reverse = nl_jv_to_int(run, a[3], "'dictsort'", 0) != 0, by_value = jv_text_is(a[2], "value");
     if (!jv_is(a[0], JV_DICT))
         return nl_jinja_fail_type(run, "'dictsort'", a[0]);
     if (!jv_is(a[2], JV_MISSING) && !by_value && !jv_text_is(a[2], "key"))

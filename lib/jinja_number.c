@@ -279,7 +279,7 @@ struct jv nl_jinja_int(struct nl_jinja_run *run, struct jv *a)
 {
     int64_t integer = 0;
     double number = 0;
-    if (nl_jv_to_int(run, a[2], "a base", 10) != 10)
+    if (!jv_is(a[2], JV_MISSING) && (!jv_is(a[2], JV_INT) || a[2].integer != 10))
         return nl_jinja_fail(run, NL_UNSUPPORTED, "'int' with a base");
     if (jv_is(a[0], JV_UNDEFINED))
         return nl_jv_fail_undefined(run, a[0]);

@@ -218,7 +218,7 @@ struct jv nl_jinja_splitlines(struct nl_jinja_run *run, struct jv *a)
 {
     struct jv text = a[0];
     struct jv_list *list = nl_jv_list_new(run, 0);
-    bool keep = nl_jv_flag(run, a[1]);
+    bool keep = nl_jv_to_int(run, a[1], "'splitlines'", 0) != 0;
     size_t from = 0;
     nl_jinja_charge(run, 1 + text.size / 4);
     for (size_t at = 0; at < text.size && !run->failed;) {

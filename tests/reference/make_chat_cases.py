@@ -320,6 +320,10 @@ x{% raw %}
 {{ range(*l, *l) }}
 {{ range(*l, 1) }}
 {{ range(*1) }}
+{{ l|sort(1) }} {{ l|sort(reverse=false) }}
+{{ l|sort('x') }}
+{{ d|dictsort(reverse=none) }}
+{{ s.splitlines(1.0) }}
 {{ strftime_now('a%zb%Zc%Ezd%-ze%#Zf %-d %s %p') }}
 """.strip("\n").split("\n")
 JOINED = []

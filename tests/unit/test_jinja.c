@@ -194,6 +194,7 @@ static void not_supported(void **state)
         {"{{ [n]|map('wordcount')|list }}", "no filter 'wordcount'"},
         {"{{ [n]|sort(attribute='a,b') }}", "'sort' by several attributes"},
         {"{{ '7'|int(base=8) }}", "'int' with a base"},
+        {"{{ '7'|int(0, none) }}", "'int' with a base"},
         {"{{ n is sameas n }}", "no test 'sameas'"},
         {"{{ n is upper }}", "no test 'upper'"},
         {"{{ '%s' % n }}", "'%' of a string"},
