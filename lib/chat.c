@@ -226,12 +226,22 @@ static void add_message(struct nl_jinja_run *run, struct jv_list *messages, cons
     nl_jv_push(run, messages, jv_of_dict(message));
 }
 
+/* Also behind a byte order mark, so that this is told of. */
 static bool looks_like_json(const char *text, size_t length)
 {
-    size_t at = 0;
+    size_t at = length > 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     while (at < length && strchr(" \t\r\n", text[at]) && text[at])
         at++;
     return at < length && (text[at] == '[' || text[at] == '{');
+}
+
+static void check_objects(struct nl_jinja_run *run, struct jv value, const char *name)
+{
+    if (!jv_is(value, JV_NONE) && !jv_is(value, JV_LIST))
+        refuse(run, "tools or documents that are not an array", name);
+    for (size_t n = 0; jv_is(value, JV_LIST) && n < value.list->count; n++)
+        if (!jv_is(value.list->items[n], JV_DICT))
+            refuse(run, "a tool or document that is not an object", name);
 }
 
 /* What the input holds besides the messages. */
@@ -239,12 +249,11 @@ static void set_others(struct nl_jinja_run *run, const struct jv_dict *object, c
 {
     for (size_t i = 0; i < object->count && !run->failed; i++) {
         struct jv key = object->entries[i].key, value = object->entries[i].value;
-        bool tools = jv_text_is(key, "tools");
-        if (tools && !jv_is(value, JV_NONE) && !jv_is(value, JV_LIST))
-            refuse(run, "tools that are not an array", name);
-        for (size_t n = 0; tools && jv_is(value, JV_LIST) && n < value.list->count; n++)
-            if (!jv_is(value.list->items[n], JV_DICT))
-                refuse(run, "a tool that is not an object", name);
+        if (nl_jinja_is_listed(key, "tools documents"))
+            check_objects(run, value, name);
+        /* no variables, but arguments of apply_chat_template, which change the text */
+        if (nl_jinja_is_listed(key, "chat_template continue_final_message") && nl_jv_truth(run, value))
+            nl_jinja_fail(run, NL_UNSUPPORTED, "'%.*s' in a conversation", JINJA_SHOWN(key));
         if (!jv_text_is(key, "messages"))
             nl_jv_dict_set(run, run->variables, key, value);
     }

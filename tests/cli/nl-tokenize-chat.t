@@ -64,8 +64,15 @@ exits "a message with very many members" 3 'more than 10000000 steps: in the var
     bash -c "seq -f '\"%05g\":0,' 8000 | { printf '[{' && cat && printf '\"x\":0}]'; } | nl-tokenize -m '$folder' --chat"
 exits "no array" 3 'no array of messages: standard input' bash -c "printf '{}' | nl-tokenize -m '$folder' --chat"
 exits "a message that is no object" 3 'a message that is not an object' bash -c "printf '[1]' | nl-tokenize -m '$folder' --chat"
-exits "a tool that is no object" 3 'a tool that is not an object' \
-    bash -c "printf '{\"messages\":[{}],\"tools\":[1]}' | nl-tokenize -m '$folder' --chat"
+for name in tools documents; do
+    exits "$name of what is no object" 3 'a tool or document that is not an object' \
+        bash -c "printf '{\"messages\":[{}],\"$name\":[1]}' | nl-tokenize -m '$folder' --chat"
+done
+exits "documents that are no array" 3 'tools or documents that are not an array' \
+    bash -c "printf '{\"messages\":[{}],\"documents\":{}}' | nl-tokenize -m '$folder' --chat"
+exits "continue_final_message" 5 "'continue_final_message' in a conversation: in the variables of the template$" \
+    bash -c "printf '{\"messages\":[{}],\"continue_final_message\":true}' | nl-tokenize -m '$folder' --chat"
+exits "a byte order mark" 3 'expected a value: standard input: byte 0' bash -c "printf '\xef\xbb\xbf[{}]' | nl-tokenize -m '$folder' --chat"
 write '
 {{ raise_exception("no " ~ messages[0].role) }}'
 exits "raise_exception" 3 'the template refuses: no user: .*chat_template.jinja, line 2$' bash -c "printf x | nl-tokenize -m '$folder' --chat"
