@@ -93,18 +93,18 @@ static struct jv call_strftime(struct nl_jinja_run *run, struct jv *a)
     if (!run->has_now)
         gettimeofday(&now, NULL);
     localtime_r(&now.tv_sec, &local);
-    local.tm_isdst = -1; /* Python's is a time without a zone: nothing for %z and %Z */
+    local.tm_isdst = -1; /* Python's is a time without a zone: nothing for %z and %Z, with flags neither */
     local.tm_zone = "";
+    nl_buf_putc(&format, '.'); /* so that nothing to write and no room differ */
     for (uint32_t i = 0; i < a[1].size; i++) {
         char c = a[1].text[i], directive = c == '%' && i + 1 < a[1].size ? a[1].text[++i] : '\0';
         if (directive == 'f') /* Python's own */
             nl_buf_printf(&format, "%06ld", (long)now.tv_usec);
         else if (directive == '\0')
             nl_buf_putc(&format, c);
-        else
+        else if (directive != 'z' && directive != 'Z')
             nl_buf_printf(&format, "%%%c", directive);
     }
-    nl_buf_putc(&format, '.'); /* so that nothing to write and no room differ */
     char made[8000];
     locale_t before = nl_locale_enter();
 #pragma GCC diagnostic push
@@ -114,8 +114,8 @@ static struct jv call_strftime(struct nl_jinja_run *run, struct jv *a)
     nl_locale_leave(before);
     nl_buf_free(&format);
     if (size == 0)
-        return nl_jinja_fail(run, NL_DATA, "a time that is too long");
-    return nl_jv_copy(run, made, size - 1);
+        return nl_jinja_fail(run, NL_UNSUPPORTED, "a time that is too long");
+    return nl_jv_copy(run, made + 1, size - 1);
 }
 
 const struct jinja_builtin nl_jinja_globals[] = {

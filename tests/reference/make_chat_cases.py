@@ -324,7 +324,7 @@ x{% raw %}
 {{ l|sort('x') }}
 {{ d|dictsort(reverse=none) }}
 {{ s.splitlines(1.0) }}
-{{ strftime_now('a%zb%Zc%Ezd%-ze%#Zf %-d %s %p') }}
+{{ strftime_now('a%zb%Zc%Ezd%-ze%#Zf %-d %s %p %E%Z %10') }}
 """.strip("\n").split("\n")
 JOINED = []
 for line in FEATURES:  # ">>": goes on with the line before
