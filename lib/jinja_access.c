@@ -2,6 +2,12 @@
 #include "jinja_value.h"
 #include "unicode.h"
 
+/* Of the methods of values nothing is known by a name, or by a number. */
+static bool is_global(struct jv object)
+{
+    return jv_is(object, JV_FUNCTION) && jv_is(object.function->object, JV_MISSING);
+}
+
 /* What Python's objects have and templates hardly use, or what changes the object, so that jinja2's sandbox
    keeps it away. */
 static bool is_unsupported(struct jv object, struct jv name)
@@ -25,7 +31,7 @@ static bool is_unsupported(struct jv object, struct jv name)
         {JV_LOOP, "cycle changed depth depth0"},
     };
     enum jv_kind kind = jv_is(object, JV_BOOL) ? JV_INT : (enum jv_kind)object.kind;
-    bool found = kind == JV_FUNCTION || (name.size > 2 && memcmp(name.text, "__", 2) == 0);
+    bool found = is_global(object) || (name.size > 2 && memcmp(name.text, "__", 2) == 0);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         found = found || (known[i].kind == kind && nl_jinja_is_listed(name, known[i].names));
     return found;
@@ -216,7 +222,8 @@ static bool get_item(struct nl_jinja_run *run, struct jv object, struct jv key, 
             nl_jinja_fail(run, NL_UNSUPPORTED, "a subscript of a string marked as safe");
         return jv_is_integral(key) && get_index(run, object, key.integer, out);
     case JV_FUNCTION:
-        nl_jinja_fail(run, NL_UNSUPPORTED, "a subscript of a function");
+        if (is_global(object))
+            nl_jinja_fail(run, NL_UNSUPPORTED, "a subscript of a function");
         return false;
     default:
         return false;

@@ -324,6 +324,8 @@ x{% raw %}
 {{ l|sort('x') }}
 {{ d|dictsort(reverse=none) }}
 {{ s.splitlines(1.0) }}
+{{ d.items.type }}{{ d.items.type is defined }} {{ d.items['x'] is defined }} {{ d.items[0] is defined }} {{ s.upper._x is defined }}
+{{ d.items.type.x }}
 {{ strftime_now('a%zb%Zc%Ezd%-ze%#Zf %-d %s %p %E%Z %10') }}
 """.strip("\n").split("\n")
 JOINED = []
